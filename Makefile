@@ -64,6 +64,7 @@ bench: $(VENV)/installed-dev
 # Also the two that are heavy: traces makes 2.3 GB first.
 bench-all: bench
 	$(BIN)/python benchmarks/dedup.py
+	$(BIN)/python benchmarks/label_calls.py
 	$(BIN)/python benchmarks/traces.py make
 	$(BIN)/python benchmarks/traces.py measure
 

@@ -26,13 +26,14 @@ BANNED = {
     r"but for|save for": "except",
     r"lest|hence|thus|in order to|whilst|albeit|thereafter|henceforth": "the plain word",
     r"(is|are) to be": "must be",
-    r"from which|to which|by which|at which|with which|on which": "two sentences",
     r"which see|is had": "say what it is",
     r"utili[sz]e|leverage|facilitate": "use, help",
+    r"without a word|by way of|what becomes? of|what became of|parted by": "silently, through, the outcome, separated by",
+    r"hostile": "malicious",
 }
 SPELLING = {
     "judgement": "judgment",
-    "normalize": "normalise",
+    r"normalize(?!\()": "normalise",
     "randomization": "randomisation",
     "recognize": "recognise",
     "behavior": "behaviour",

@@ -114,10 +114,9 @@ def write_commands() -> str:
         NOTE,
         "[Commands](../command_line.md) says how they work together.\n",
     ]
-    for name, command in [("", program), *program.commands.items()]:
-        shown = CliRunner().invoke(
-            command, ["--help"], prog_name=f"goodgain {name}".strip(), terminal_width=100, parent=None
-        )  # fmt: skip
+    for name in ["", *program.commands]:
+        asked = [name, "--help"] if name else ["--help"]
+        shown = CliRunner().invoke(program, asked, prog_name="goodgain", terminal_width=100)
         parts.append(f"## goodgain {name}".rstrip() + f"\n\n```text\n{shown.output.rstrip()}\n```\n")
     return "\n".join(parts)
 

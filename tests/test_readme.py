@@ -1,4 +1,4 @@
-"""What the README and the pages it leads to show is executed, and says the truth."""
+"""What the README and the page on commands show is executed, and says the truth; other pages are in test_pages.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from goodgain.measures import MEASURES
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("getting_started", "format", "command_line", "hosts"))]
+PAGES = ["README.md", "docs/command_line.md"]
 TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
 BLOCKS = [(page, *block) for page in PAGES for block in re.findall(r"```(\w*)\n(.*?)```", TEXTS[page], flags=re.DOTALL)]
@@ -104,22 +104,6 @@ def list_headings(page: Path) -> list[str]:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     assert {path.name for path in ROOT.glob("docs/*.md")} <= {Path(link).name for link in LINK.findall(README)}
-
-
-def test_the_table_of_deduplication_is_what_the_code_above_it_prints(checkout: Path) -> None:
-    code = next(code for code in PYTHON if "deduplicate" in code)
-    printed = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True).stdout
-    rows = r"^\| with(?:out)? deduplication \| (.*?) \| (.*?) \| (.*?) \|"
-    shown = re.findall(rows, TEXTS["docs/getting_started.md"], flags=re.MULTILINE)
-    found = [tuple(map(float, values)) for values in re.findall(r"SRE=(\S+), SRR=(\S+), CG=([0-9.]+)", printed)]
-    assert [tuple(map(float, row)) for row in shown] == [pytest.approx(values, abs=0.005) for values in found]
-    assert len(shown) == 2
-
-
-def test_the_printed_table_is_what_the_command_above_it_prints(checkout: Path) -> None:
-    picture = next(text for _, kind, text in BLOCKS if not kind and "┏" in text)
-    command = next(text for page, text in SHELL if page == "docs/format.md")
-    assert output(command, checkout).split() == picture.split()
 
 
 def test_the_table_of_measures_has_each_with_its_direction() -> None:

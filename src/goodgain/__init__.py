@@ -59,6 +59,7 @@ from goodgain.version import __version__
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
+    from goodgain.comparing.explanation import Explanation, explain
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.judge_agreement import Agreement, agreement
@@ -74,6 +75,7 @@ register()
 #: Where the names are that cost their libraries only when used.
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
+    | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
@@ -115,6 +117,7 @@ __all__ = [
     "Deduplication",
     "ElevenPointAP",
     "EvidenceRecall",
+    "Explanation",
     "F",
     "Fallout",
     "GoodgainError",
@@ -157,6 +160,7 @@ __all__ = [
     "curve",
     "deduplicate",
     "evaluate",
+    "explain",
     "flatten",
     "label",
     "ledger",

@@ -1,4 +1,4 @@
-"""What goodgain says when something is wrong, or right but worth knowing."""
+"""The exceptions and notices of goodgain."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-#: Folders of code that is not the user's: this package, and Python's library with the packages installed in it.
+#: Folders of code that is not the user's: this package, Python's library and installed packages.
 _NOT_THE_USERS = (
     str(Path(__file__).parent),
     "<frozen ",
     *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
 )
-#: Characters of the longest sentence.
+#: The most characters of a message.
 _LONGEST = 1600
 
 
 class GoodgainError(Exception):
-    """Any error that goodgain raises on purpose: one sentence with what, where and the remedy.
+    """Any error that goodgain raises on purpose: what is wrong, where, and the remedy, in one line.
 
-    It has one line, and the middle of a very long one is left out: what it quotes may have line feeds, and megabytes.
+    A very long message loses its middle: it may quote megabytes.
     """
 
-    #: What the command ends with: the input or the arguments are wrong.
+    #: The exit status of the command: the input or the arguments are wrong.
     exit_status = 2
 
     def __str__(self) -> str:
@@ -36,18 +36,18 @@ class GoodgainError(Exception):
 
 
 class InputError(GoodgainError, ValueError):
-    """A run, qrels or trace that cannot be read as what it is said to be."""
+    """A run, qrels, trace or argument is wrong."""
 
 
 class MeasureError(GoodgainError, ValueError):
-    """A measure that does not exist, or that does not take what it was given."""
+    """A measure does not exist, or has wrong parameters."""
 
 
 class GoodgainNotice(UserWarning):
-    """Something a user should know about a result that is right all the same.
+    """Something that a user should know about a correct result.
 
-    `text` is what it says without the name of the run that it is about. A `minor` one changes nobody's mind about the
-    numbers; on a terminal it is printed on request.
+    `text` is the message without the name of its run. A `minor` notice does not change what the numbers mean; a terminal
+    shows it on request.
     """
 
     def __init__(self, text: str, about: str | None = None, *, minor: bool = False) -> None:
@@ -56,14 +56,14 @@ class GoodgainNotice(UserWarning):
         self.minor = minor
 
 
-#: Takes the notices of a call that gives them later; contexts of threads and tasks have their own.
+#: Takes the notices of a call that gives them later; each thread and task has its own.
 _collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_collector", default=None)
 
 
 def notice(text: str, *, about: str | None = None, minor: bool = False) -> None:
-    """Warn with a `GoodgainNotice` that points at the user's own line, not into this package or an installed one.
+    """Warn with a `GoodgainNotice` that points at the user's own line, not into an installed package.
 
-    `about` is the name of the run, where it has one; in a call of several systems their names replace it.
+    `about` is the name of the run, if any; in a call of several systems their names replace it.
     """
     made, collect = GoodgainNotice(text, about, minor=minor), _collector.get()
     if collect is not None:
@@ -79,7 +79,7 @@ def notice(text: str, *, about: str | None = None, minor: bool = False) -> None:
 
 @contextmanager
 def collect_notices(collect: Callable[[GoodgainNotice], None]) -> Iterator[None]:
-    """Give the notices of a `with` to a function instead of warning."""
+    """Pass the notices inside a `with` to a function, instead of warning."""
     token = _collector.set(collect)
     try:
         yield
@@ -88,10 +88,10 @@ def collect_notices(collect: Callable[[GoodgainNotice], None]) -> Iterator[None]
 
 
 class NoticesOfSystems:
-    """Gives each notice about several systems once, with the names of those it concerns.
+    """Gives each notice once for all systems that it concerns, with their names.
 
-    A call about one run gives it no name; its notices stay as they are. A class, not a generator under `contextmanager`:
-    the notices are given in `__exit__`, and have to point at the user's own line.
+    The notices of a call about one run, without a name, stay unchanged. This is a class, not a `contextmanager`: its
+    notices come from `__exit__`, and must point at the user's own line.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class NoticesOfSystems:
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[None]:
-        """Take the notices of a `with`, for the system of this name."""
+        """Take the notices inside a `with` for the system of this name."""
 
         def take(given: GoodgainNotice) -> None:
             text = given.text if name else str(given)
@@ -112,7 +112,7 @@ class NoticesOfSystems:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What the notices say, with the names of the systems."""
+        """The texts of the notices, with the names of the systems."""
         named = ((", ".join(names), text) for text, names in self._concerned.items())
         return tuple(f"{listed}: {text}" if listed else text for listed, text in named)
 
@@ -125,7 +125,7 @@ class NoticesOfSystems:
 
 
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
-    """Return an option's value, or raise InputError, in which `others` says what it may be besides a whole number."""
+    """Return the value of an option, or raise InputError; `others` names allowed values that are not whole numbers."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise InputError(f"{name}={value!r}: give a whole number from {least}{end}{others}")

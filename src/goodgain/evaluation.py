@@ -1,4 +1,4 @@
-"""Scores of a run: our measures and those of ir_measures, in one call and one table."""
+"""Scores a run on our measures and those of ir_measures, in one call and one table."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
+from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
@@ -28,14 +29,14 @@ from goodgain.measures.ledger_values import BatchScores, average_queries, make_f
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
 
-#: Limits of the sample: URLs without a judgment, and judged ones. To parse one takes 2 µs.
+#: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 
 
@@ -48,6 +49,7 @@ def evaluate(
     order: str = "seen",
     provider: str | None = None,
     bounds: bool = False,
+    groups: Any = None,
     columns: Columns | None = None,
     documents: Any = None,
     documents_of: str = "both",
@@ -59,13 +61,13 @@ def evaluate(
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
-        rel: the smallest good label, for measures of ours that name none: 1 where labels are 0 and 1. None leaves it at 2.
-            `nCG@6` is then `nCG(rel=1)@6`; classic measures keep their own threshold.
-        order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
-        provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
-        bounds: also give, for each value, the least and the most that it could be with other labels for the results that
-            have none: each of them at 0, and each at the largest label of the qrels. For measures that are computed here
-            and only rise with a label; any other has no bounds.
+        rel: the smallest good label, for measures of iterations without their own `rel`: 1 for labels 0 and 1. None: 2. With
+            rel=1, `nCG@6` means `nCG(rel=1)@6`; classic measures keep their own threshold.
+        order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
+        provider: the provider of ir_measures for the classic measures; None computes them here, or lets ir_measures choose.
+        bounds: also return the range of each value once unjudged results are labelled, from 0 to the largest label of the
+            qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
+        groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
         documents: maps ids of chunks to documents before anything is counted: a table of chunk_id and doc_id (a file, a
             frame or a dict), or a regular expression with one group that matches whole ids: `^(.+)-\\d+$`. Other ids stay.
@@ -76,15 +78,15 @@ def evaluate(
             rank; `repeat` counts each further one as a repeat.
 
     Returns:
-        `Scores`. Ours are means over all queries of the qrels, one that the run lacks having no search at all;
-        queries without judgments are left out; `signature` has both numbers. A value that is not finite is null, and
-        so is the mean of its measure, with a notice.
+        `Scores`. The means of our measures are over all queries of the qrels; a query that the run lacks counts as one
+        without a search. Queries without judgments are left out. `signature` has both numbers. A value that is not
+        finite is null, and so is the mean of its measure, with a notice.
 
     Raises:
-        InputError: the run or the qrels cannot be read; bounds with labels by iteration.
+        InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
-    Source: the Retrieved Good Gain guideline; ir_measures for everything else.
+    Source: the Retrieved Good Gain guideline; for all other measures ir_measures.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
     >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
@@ -97,7 +99,9 @@ def evaluate(
         judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
         searched = mapped["run"]
         warn_of_labels(judged.frame, asked, rel=rel)
-        scores = score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
+        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
+        scores = score_run(judged, searched, asked, rel=rel, **options)
     return replace(scores, notes=notices.texts)
 
 
@@ -110,20 +114,21 @@ def score_run(
     order: str,
     provider: str | None,
     bounds: bool = False,
+    groups: pl.DataFrame | None = None,
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
-    """Do what `evaluate` does for a run and qrels that were read, without the notices about the qrels alone.
+    """Score an opened run as `evaluate` does, without the notices on the qrels alone.
 
     Args:
-        qrels, run, asked, order, provider, bounds: as in `evaluate`, read and parsed.
+        qrels, run, asked, order, provider, bounds, groups: as in `evaluate`, read and parsed.
         rel: the threshold that the measures were parsed with.
-        low: False leaves the notice of a low coverage to the caller.
-        unasked: the measures that the caller adds to those of the user.
+        low: False leaves the notice on low coverage to the caller.
+        unasked: the measures that the user did not ask for.
     """
     check_order(order)
-    if bounds and qrels.labels is not None:  # a result has several labels then, and which applies depends on the run
-        raise InputError("bounds=True needs one label a document; read the qrels without labels='iteration'")
+    if bounds and qrels.labels is not None:
+        raise InputError("bounds=True needs one label per document; read the qrels without labels='iteration'")
     measures = _MeasuresBySource.of(asked, provider)
     check_iterations(run, needed=bool(measures.good_gain or measures.session))
     found = consume_batches(
@@ -150,11 +155,10 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
-    return scores
+    return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
 
 
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
-    """Return the rankings that the measures need; None if they need none."""
     if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
@@ -164,7 +168,7 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> R
 
 
 class _MeasuresBySource(NamedTuple):
-    """The measures of a call by what computes them: the ledger, the ranking table, a provider of ir_measures, or all results."""
+    """The measures of a call by source: the ledger, the ranking table, a provider of ir_measures, or all results."""
 
     good_gain: list[GoodGainMeasure]
     ranked: list[ir_measures.Measure]
@@ -173,7 +177,6 @@ class _MeasuresBySource(NamedTuple):
 
     @classmethod
     def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _MeasuresBySource:
-        """Sort measures; `provider` is the one that the user named."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
         others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
@@ -184,19 +187,17 @@ class _MeasuresBySource(NamedTuple):
         return cls(good_gain, ranked, provided, session)
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
-        """Return the value of each measure that is computed here over all queries, by name."""
+        """Return name -> value over all queries, for the measures that are computed here."""
         means = {str(m): average_queries(values.get_column(str(m))) for m in (*self.good_gain, *self.session)}
         return means | aggregate_values(self.ranked, values)
 
     @property
     def bounded(self) -> _MeasuresBySource:
-        """The measures that have bounds."""
         good_gain = [measure for measure in self.good_gain if find_rule(measure)]
         return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [])
 
     @property
     def rels(self) -> list[float]:
-        """The thresholds of the ledger."""
         return find_thresholds([*self.good_gain, *self.session])
 
 
@@ -204,11 +205,11 @@ class _Values(NamedTuple):
     """The values of a run.
 
     Attributes:
-        values: query_id and a column for each measure that is computed here.
+        values: query_id and a column per measure that is computed here.
         provided: the values of the providers.
-        coverage: how far the qrels judge the run.
-        without_good: the number of judged queries without a good document, for each threshold.
-        raised: the values of measures with bounds, where every unjudged result has the largest label.
+        coverage: the coverage of run and qrels.
+        without_good: the number of judged queries without a good document, per threshold.
+        raised: the values of measures with bounds if every unjudged result has the largest label.
     """
 
     values: pl.DataFrame
@@ -230,7 +231,7 @@ class _RunScores:
         self._labels = QrelsByQuery(qrels)
         self._session = SessionScores(measures.session, qrels)
         self._ranked: RankedScores | None = None
-        #: Labels and rankings of the batches, where labels depend on the iterations in which documents first occur.
+        #: Labels and rankings of the batches, with labels by iteration.
         self._labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
 
     def add(self, batch: QueryBatch) -> None:
@@ -273,17 +274,17 @@ class _RunScores:
 def _score_batches(batches: Iterator[QueryBatch], scores: _RunScores, qrels: Qrels) -> _Values:
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # beside the counting of the next blocks
+            if number == 0:  # while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             scores.add(batch)
     return scores.finish()
 
 
 def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
-    """Give a notice where URLs of a run lack a judgment only because the qrels spell them in another way.
+    """Give a notice if URLs of a run lack a judgment only because the qrels spell them in another way.
 
-    Two URLs are the same where deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash,
-    tracking parameters and fragments do not count. Only a sample is compared: large runs take no longer.
+    Two URLs are the same if deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash, tracking
+    parameters and fragments do not count. A sample is compared, so large runs take no longer.
     """
     judgments = qrels.frame.select("query_id", "doc_id")
     is_url = pl.col("doc_id").str.starts_with("http")
@@ -291,7 +292,7 @@ def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
         return
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
-    if (every := -(-judged.height // _JUDGED)) > 1:  # fewer queries, chosen by a hash of their ids
+    if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
         chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
         judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
         rows = rows.join(judged, on="query_id", how="semi")
@@ -304,25 +305,22 @@ def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
         query_id, found, known = pairs[0]
         warn_once(
             run,
-            f"{len(pairs):,} of {unjudged.height:,} URLs without a judgment that were looked at are judged under another "
-            f"spelling ({found} in the run, {known} in the qrels, query {query_id}), and count as unjudged documents: the logs "
-            "were converted apart; convert those of all systems in one call (goodgain convert old=OLD.jsonl new=NEW.jsonl "
-            "-o '{system}.run'), or the later ones with --with RESULTS",
+            f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
+            f"({found} in the run, {known} in the qrels, query {query_id}). Use the doc_ids of the run in the qrels. "
+            "For several systems convert all logs in one call, or later ones with --with RESULTS.",
         )
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Return at most `size` rows: those whose documents have the smallest hashes."""
-    if rows.height <= size:
-        return rows
-    return rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
+    """Return at most `size` rows, those with the smallest hashes of documents."""
+    return rows if rows.height <= size else rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column of a run looks like the iteration and was not read as it; once for each run.
+    """Give a notice if a column of a run looks like the iteration and was not read as it; once per run.
 
     Raises:
-        InputError: the iterations are needed: all searches would count as one.
+        InputError: there is such a column, and the measures need iterations.
     """
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
@@ -330,10 +328,10 @@ def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
 
 
 def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run, with a notice where they mean less than they seem to.
+    """Return threshold -> ledger and pools of a run, with notices if they may mislead.
 
     Raises:
-        InputError: a column of the run looks like the iteration, and was not read as one.
+        InputError: a column of the run looks like the iteration, and was not read as it.
     """
     check_iterations(run, needed=True)
     counts = count(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
@@ -342,7 +340,7 @@ def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[fl
 
 
 def _aggregate_provided(provided: ProvidedValues) -> dict[str, float | None]:
-    """Return the providers' own values over all queries; None where a query has no value, or where there is no query."""
+    """Return measure -> the provider's value over all queries; None without queries, or if a query has no value."""
     lacking = set(provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
     means = {str(measure): mean for measure, mean in provided.means.items()}
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
@@ -352,8 +350,8 @@ def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> 
     ungraded = [name for name in map(str, ranked) if scores.means[name] is None]
     if ungraded:
         notice(
-            f"{', '.join(ungraded)}: no query has a document with a grade among its first results, so there is no value; "
-            "check that run and qrels name documents alike, or ask for a larger cutoff"
+            f"{', '.join(ungraded)}: no value, because no query has a document with a grade among its first results; check "
+            "that run and qrels use the same doc_ids, or use a larger cutoff"
         )
     names = [name for name, mean in scores.means.items() if mean is None and name not in ungraded]
     if not names:
@@ -361,11 +359,11 @@ def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> 
     of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
     counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
     listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-    notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
+    notice(f"no finite value of {listed}: these values and the means of these measures are null")
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    """Return how the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
+    """Return the signature: versions, thresholds, the source of the classic measures, and the judgments."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
@@ -398,17 +396,17 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
     """Return one classic ranking per query: the run without repeats and with one iteration.
 
-    A query with one iteration and no repeat keeps its scores; any other gets n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps its scores; any other gets the scores n, n-1, ..., 1.
 
     Args:
         run: what `read_run` takes.
-        order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (the
-            last iteration alone).
+        order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (only
+            the last iteration).
         columns: name in the source -> name here, for columns with other names.
 
     Returns:
-        A frame of the run's columns, of the kind that was given (Polars for anything but a frame); a lazy frame is
-        flattened by its engine, one of Polars at once, and comes back lazy.
+        The columns of the run, as the kind of frame that was given, or in Polars for any other input. The engine of a lazy
+        frame flattens it and returns it lazy; Polars does so at once.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.
@@ -417,15 +415,12 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     ['a', 'b']
     """
     searched = read_run(run, columns=columns)
-    if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
+    given = nw.from_native(run, pass_through=True)
+    if isinstance(given, nw.LazyFrame):
         return searched.flatten_lazily(order)
-    return _convert_like(searched.flatten(order), run)
-
-
-def _convert_like(frame: pl.DataFrame, source: Any) -> Any:
-    native = nw.from_native(source, pass_through=True) if not isinstance(source, Run) else source
-    if not isinstance(native, nw.DataFrame):
-        return frame
-    if native.implementation.is_pandas():
-        return frame.to_pandas()
-    return frame.to_arrow() if native.implementation.is_pyarrow() else frame
+    ranking = searched.flatten(order)
+    if not isinstance(given, nw.DataFrame):
+        return ranking
+    if given.implementation.is_pandas():
+        return ranking.to_pandas()
+    return ranking.to_arrow() if given.implementation.is_pyarrow() else ranking

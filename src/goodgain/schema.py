@@ -1,4 +1,4 @@
-"""The tables that the packages of goodgain hand to each other: their columns and types."""
+"""The tables between the packages of goodgain: their columns and types."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cached_property
 import narwhals as nw
 import polars as pl
 
-#: The doc_id of a row for an iteration that searched and got nothing.
+#: The doc_id of a row for an iteration without results.
 EMPTY_DOC = "-"
 
-#: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.
+#: The first character of a comment in TREC text, as in trec_eval 10.
 COMMENT = "#"
 
-#: White space between fields and around the values of a file, as C's isspace has it. Any other, such as U+00A0, belongs to ids.
+#: White space between fields of a file, as in isspace of C. Any other, such as U+00A0, is part of an id.
 BLANKS = " \t\n\r\v\f"
 
-#: Columns of text that name things. A float in one of them has lost digits (2301.10 became 2301.1), so it is an error.
+#: Columns of text that name things. A float there is an error: it has lost digits (2301.10 became 2301.1).
 IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "replicate", "document", "call_id"})
 
 
@@ -27,11 +27,11 @@ class Table:
     """One kind of table.
 
     Attributes:
-        name: what errors call it.
+        name: its name in messages.
         columns: its columns in order, with their types.
         optional: the columns that a frame may lack.
-        nullable: the columns in which null says something: no judgment, or no tag.
-        synonyms: what people call columns (in lower case) -> the name here, understood where no column has that name.
+        nullable: the columns where null has a meaning: no judgment, or no tag.
+        synonyms: other names of columns (in lower case) -> the name here, used if no column has that name.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Table:
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """The columns no frame of this kind can lack."""
+        """The columns that a frame must have."""
         return tuple(name for name in self.columns if name not in self.optional)
 
     @cached_property
@@ -52,7 +52,7 @@ class Table:
 
     @cached_property
     def polars(self) -> pl.Schema:
-        """The columns as Polars knows them."""
+        """The columns in types of Polars."""
         return nw.Schema(self.columns).to_polars()
 
 
@@ -98,7 +98,7 @@ DEDUPLICATED = Table(
     },
 )
 
-#: What each iteration of a query cost; iteration 0 is what was spent after the last search, on the answer.
+#: The cost of each iteration of a query; iteration 0 is the cost after the last search, of the answer.
 COSTS = Table(
     "costs",
     {

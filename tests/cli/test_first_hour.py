@@ -196,8 +196,8 @@ def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
         swapped.endswith("run and qrels may be swapped; give the qrels first, then the run\n") and "skip" not in swapped
     )
     misplaced = run_command("evaluate", QRELS, LATE, QUICK, "CG").stderr
-    assert "is a file where measures stand; give measures with -m to score several runs" in misplaced
-    assert "did you mean nDCG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr
+    assert "is a file in the place of a measure; to score several runs, give measures with -m" in misplaced
+    assert "did you mean nDCG or nDCGG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr
 
 
 def test_convert_makes_the_folder_of_runs_named_by_their_systems(tmp_path: Path) -> None:

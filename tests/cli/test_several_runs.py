@@ -122,7 +122,7 @@ def test_a_file_of_the_whole_name_is_a_file(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("given", [["a=x.run", "a=y.run"], ["x.run", "x=y.run"]])
 def test_two_systems_of_one_name_are_an_error(given: list[str]) -> None:
-    with pytest.raises(gg.InputError, match="two systems are called"):
+    with pytest.raises(gg.InputError, match="two systems have the name"):
         find_systems(given)
 
 
@@ -176,11 +176,11 @@ def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:
 
 def test_compare_turns_its_table_of_means() -> None:
     text = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3 SRR@3", "-o", "markdown", "--rows", "systems")
-    assert "| system | SRE@3 ↑ | SRR@3 ↓ | iterations per query |" in text
-    assert "| lean | **0.5833** | **0.0000** | 2.50 |" in text
-    assert "| repeating | 0.3095 | 0.4643 | 2.50 |" in text
+    assert "| system | SRE@3 ↑ | SRR@3 ↓ |\n" in text
+    assert "| lean | **0.5833** | **0.0000** |\n" in text
+    assert "| repeating | 0.3095 | 0.4643 |\n" in text
     latex = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "latex", "--rows", "systems")
-    assert r"lean & \textbf{0.5833} & 2.50 & 5.00 & 1.00 \\" in latex
+    assert r"lean & \textbf{0.5833} \\" in latex
     table = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "table", "--full", "--rows", "systems")
     assert "SRE@3 ↑" in table
     assert "│ repeating " in table

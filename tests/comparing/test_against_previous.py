@@ -59,4 +59,4 @@ def test_the_command_takes_it_too() -> None:
     done = CliRunner().invoke(program, [*arguments, "--require", "SRE@3>=baseline"])
     assert isinstance(done.exception, InputError)
     said = str(done.exception)
-    assert said.startswith("--require 'SRE@3>=baseline' needs a baseline, and --against previous compares")
+    assert said.startswith("--require 'SRE@3>=baseline' needs a baseline, and --against previous has none")

@@ -192,7 +192,7 @@ def test_measures_that_can_fall_with_a_label_have_no_bounds() -> None:
     scores = gg.evaluate(qrels, run, [*UNBOUNDED.split(), ir_measures.P @ 1], bounds=True)
     assert [name for name, bounds in scores.bounds.items() if bounds] == ["P@1"]
     assert gg.evaluate(qrels, run, "P@1", bounds=True, provider="pytrec_eval").bounds == {"P@1": None}
-    with pytest.raises(gg.InputError, match="ask for them"):
+    with pytest.raises(gg.InputError, match="compute them with evaluate"):
         print(gg.evaluate(qrels, run, "P@1").bounds)
 
 
@@ -224,9 +224,9 @@ def test_where_all_results_are_judged_or_there_are_none_nothing_can_move() -> No
 def test_labels_by_iteration_and_geometric_means_have_no_bounds() -> None:
     qrels = pl.DataFrame({"query_id": ["q"], "iteration": ["1"], "doc_id": ["a"], "relevance": [1.0]})
     judged = gg.read_qrels(qrels, labels="iteration")
-    with pytest.raises(gg.InputError, match="one label a document"):
+    with pytest.raises(gg.InputError, match="one label per document"):
         gg.evaluate(judged, {"q": {"a": 1.0}}, "P@1", bounds=True)
-    with pytest.raises(gg.InputError, match="one label a document"):
+    with pytest.raises(gg.InputError, match="one label per document"):
         gg.compare(judged, {"a": {"q": {"a": 1.0}}, "b": {"q": {"a": 1.0}}}, "P@1", bounds=True)
 
 

@@ -295,7 +295,7 @@ def test_names_of_systems_are_free() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"systems": {"a": "lean"}}, "needs two systems or more, and there is a"),
+        ({"systems": {"a": "lean"}}, "needs two systems or more, and got only a"),
         ({"systems": ["lean", "wordy"]}, "give each run a name"),
         ({"baseline": "c"}, "baseline 'c' is not one of the systems; they are wordy, lean"),
         ({"iterations": 0}, "iterations=0: give a whole number from 1"),
@@ -399,5 +399,5 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
     ]
     assert len(texts) == (told is not None), texts
     if told is not None:
-        missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both name queries alike."
+        missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both use the same query ids."
         assert told in texts[0] and missing in texts[0]

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import ir_measures
 import pytest
+from scipy import stats
 
+import goodgain as gg
 from goodgain.cli.shared_options import name_systems
 from goodgain.comparing.comparison import compare
 from goodgain.comparing.requirements import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError
-from tests.comparing.test_comparison import EXAMPLES, many, quietly
+from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command
 
 REDUNDANCY = EXAMPLES / "redundancy"
@@ -107,8 +109,114 @@ def test_a_measure_without_a_value_never_passes() -> None:
     ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "SRR@3<=0_3", "SRR@3<=٣", "0<SRR@3<1"],
 )
 def test_a_line_of_another_form_is_one_sentence(text: str) -> None:
-    with pytest.raises(InputError, match="is not a requirement; write one such as"):
+    with pytest.raises(InputError, match=r"is not a requirement: at character \d+, expected .* Write a line such as"):
         parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "factor", "offset", "significant"),
+    [
+        ("CG@3>=0.4", 0.4, 1, 0, False),
+        ("CG@3 > -1e-3", -0.001, 1, 0, False),
+        ("CG@3<+.5", 0.5, 1, 0, False),
+        ("CG@3<=5.", 5, 1, 0, False),
+        ("CG@3>=0.4 significant", 0.4, 1, 0, True),
+        ("CG@3>=baseline", None, 1, 0, False),
+        ("CG@3>=baseline significant", None, 1, 0, True),
+        ("CG@3>=baseline+0.05", None, 1, 0.05, False),
+        ("CG@3 >= baseline - 0.05 significant", None, 1, -0.05, True),
+        ("CG@3<=baseline*1.1", None, 1.1, 0, False),
+        ("CG@3<=baseline * 1.1 significant", None, 1.1, 0, True),
+    ],
+)
+def test_each_form_of_a_line(text: str, bound: float | None, factor: float, offset: float, significant: bool) -> None:
+    line = parse_requirement(text)
+    assert str(line.measure) == "CG@3"
+    assert (line.bound, line.factor, line.offset, line.significant) == (bound, factor, offset, significant)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("CG@3", "at character 5, expected <=, >=, <, >, found the end"),
+        ("CG@3>=", "at character 7, expected a number or baseline, found the end"),
+        ("CG@3>=basline", "at character 7, expected a number or baseline, found 'basline'"),
+        ("CG@3>=-", "at character 8, expected a number, found the end"),
+        ("CG@3>=1e999", "at character 7, expected a number or baseline, found '1e999'"),
+        ("CG@3>=baseline-", "at character 16, expected a number, found the end"),
+        ("CG@3>=baseline--1", "at character 16, expected a number, found '-'"),
+        ("CG@3>=baseline*x", "at character 16, expected a number, found 'x'"),
+        ("CG@3>=baseline/2", "at character 15, expected 'significant' or the end, found '/'"),
+        ("CG@3>=0.4 signficant", "at character 11, expected 'significant' or the end, found 'signficant'"),
+        ("CG@3>=0.4 significant 1", "at character 23, expected the end, found '1'"),
+        (" >= 1", "at character 2, expected a measure, found '>='"),
+    ],
+)
+def test_an_error_in_a_line_says_where_and_what_was_expected(text: str, place: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_requirement(text)
+    assert place in str(error.value)
+
+
+def test_a_line_with_a_margin_is_tested_against_the_shifted_baseline() -> None:
+    labels, runs = many()
+    found = compare(labels, runs, "SRR@3", baseline="wordy")
+    means = dict(found.means.select("system", "mean").iter_rows())
+    for text, bound in (
+        ("SRR@3<=baseline-0.05", means["wordy"] - 0.05),
+        ("SRR@3<=baseline*0.5", means["wordy"] * 0.5),
+        ("SRR@3<=baseline+1", means["wordy"] + 1),
+    ):
+        (outcome,) = check_requirements(found, [text])
+        assert outcome.bound == pytest.approx(bound)
+        assert outcome.baseline == means["wordy"] and outcome.holds and outcome.p == 1 / 10_000
+        assert f"(baseline {means['wordy']:.4f}, bound {bound:.4f})" in str(outcome)
+    (exact,) = check_requirements(found, ["SRR@3<=baseline"])
+    assert exact.p == found.pairs.item(0, "p_randomisation_holm")
+
+
+def test_a_significant_line_fails_only_where_the_loss_is_significant() -> None:
+    labels, runs = many()
+    found = compare(labels, runs, "SRR@3", baseline="lean")
+    assert [one.holds for one in check_requirements(found, ["SRR@3<=baseline", "SRR@3<=baseline significant"])] == [
+        False,
+        False,
+    ]
+    labels, runs = agents_that_differ(5, 0)
+    two = compare(labels, dict(reversed(runs.items())), "SRE@1", baseline=[*runs][1])
+    plain, significant = check_requirements(two, ["SRE@1>=baseline", "SRE@1>=baseline significant"])
+    assert (plain.holds, significant.holds, significant.p) == (False, True, 0.0625)
+
+
+def test_scores_of_single_runs_are_checked_against_numbers() -> None:
+    labels, runs = many()
+    scores = {name: gg.evaluate(labels, run, "SRR@3 CG") for name, run in runs.items()}
+    outcomes = check_requirements(scores, ["SRR@3<=0.1", "SRR@3<=0.1 significant", "CG>=1"])
+    assert [(one.system, one.holds) for one in outcomes[:4]] == [
+        ("wordy", False),
+        ("lean", True),
+        ("wordy", False),
+        ("lean", True),
+    ]
+    values = scores["wordy"].per_query.filter(measure="SRR@3")["value"].to_numpy()
+    assert outcomes[0].p == pytest.approx(stats.ttest_1samp(values, 0.1).pvalue)
+    (alone,) = check_requirements(scores["lean"], ["CG>=1"])
+    assert alone.holds and "the run has" in str(alone)
+    with pytest.raises(InputError, match="needs a baseline"):
+        check_requirements(scores, ["CG>=baseline"])
+
+
+def test_evaluate_holds_a_single_run_to_numbers() -> None:
+    files = REDUNDANCY / "qrels.txt", REDUNDANCY / "repeating.run"
+    done = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=0.4", "--require", "SRR@3<=0.5 significant")
+    assert done.returncode == 3
+    assert done.stdout == "SRE@3\t0.3095\nSRR@3\t0.4643\n"  # required measures are printed too
+    assert "failed: SRE@3>=0.4: repeating has 0.3095, 0.09048 below; not significant (t-test" in done.stderr
+    assert "holds: SRR@3<=0.5 significant: repeating has 0.4643, 0.03571 below" in done.stderr
+    assert run_command("evaluate", *files, "--require", "SRE@3>=0.3").stdout == "SRE@3\t0.3095\n"
+    wrong = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=baseline")
+    assert wrong.returncode == 2
+    assert "needs a baseline. Compare two systems, and name one with --baseline." in wrong.stderr
 
 
 def test_an_unknown_measure_in_a_line_is_an_error_of_its_own() -> None:
@@ -124,21 +232,23 @@ def test_parameters_of_a_measure_may_stand_in_a_line() -> None:
 def test_a_wrong_line_exits_with_2_before_any_file_is_read() -> None:
     done = command("absent", "absent", "absent", "--require", "SRR@3")
     assert done.returncode == 2
-    assert (
-        done.stderr == "goodgain: 'SRR@3' is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'\n"
-    )
+    assert done.stderr.startswith("goodgain: 'SRR@3' is not a requirement: at character 6, expected")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_line_that_asks_for_no_better_than_the_baseline_is_noticed() -> None:
     done = redundancy("--require", "SRR@3>=baseline", "-o", "csv")
-    assert "notice: 'SRR@3>=baseline' asks for no better than the baseline: SRR@3 is better when lower" in done.stderr
+    assert (
+        "notice: 'SRR@3>=baseline' fails for a system better than the baseline: SRR@3 is better when lower"
+        in done.stderr
+    )
 
 
 def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:
     labels, runs = many(3)
-    with pytest.raises(InputError, match="SRE was not compared"):
+    with pytest.raises(InputError, match="SRE was not computed"):
         check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRE>0")])
-    with pytest.raises(InputError, match="has no baseline"):
+    with pytest.raises(InputError, match="needs a baseline"):
         check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRR@3>=baseline")])
 
 
@@ -168,7 +278,7 @@ def test_systems_are_named_by_the_stem_and_what_tells_them_apart() -> None:
     ("arguments", "message"),
     [
         (["-m", "SRR", "--baseline", "x"], "baseline 'x' is not one of the systems; they are lean, repeating"),
-        (["-m", "DCG@3"], "DCG is not used here"),
+        (["-m", "DCG@3"], "DCG is ambiguous here"),
         ([], "no measure was named"),
     ],
 )

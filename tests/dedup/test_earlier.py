@@ -50,7 +50,7 @@ def test_a_result_that_matches_two_joins_its_best_pair_and_never_merges_them() -
     by_url, by_text = known["document"].to_list()
     bridge = frame([result(url="http://www.example.org/x", title=TITLE, snippet=FLOOD)])
     assert len(set(_documents(pl.concat([known.select(bridge.columns), bridge])))) == 1, "together they are one"
-    with pytest.warns(GoodgainNotice, match="1 results or documents would be sorted otherwise"):
+    with pytest.warns(GoodgainNotice, match="1 conflict with earlier documents"):
         found = deduplicate(bridge, earlier=known)
     assert found.frame["document"].to_list() == [by_url], "2.0 by URL comes before 1.1 by fields"
     assert by_url != by_text
@@ -60,7 +60,7 @@ def test_a_result_that_matches_two_joins_its_best_pair_and_never_merges_them() -
 def test_equally_good_pairs_are_decided_by_the_name() -> None:
     rows = [result(title=TITLE, snippet=FLOOD, doc_id=name) for name in ("b", "a")]
     known = frame(rows).with_columns(document=pl.Series(["named b", "named a"]))
-    with pytest.warns(GoodgainNotice, match="would be sorted otherwise"):
+    with pytest.warns(GoodgainNotice, match="conflicts? with earlier documents"):
         assert _documents(frame([result(title=TITLE, snippet=FLOOD)]), known) == ["named a"]
 
 
@@ -80,7 +80,7 @@ def test_an_earlier_document_that_proves_to_be_several_is_counted() -> None:
     known = frame([result(doc_id="1", title=TITLE), result(doc_id="1", title=TITLE)]).with_columns(
         document=pl.lit("one"), url=pl.Series(["https://example.org/a", "https://example.org/b"])
     )
-    with pytest.warns(GoodgainNotice, match="1 results or documents"):
+    with pytest.warns(GoodgainNotice, match="1 conflict with"):
         assert _documents(frame([result(url="https://example.org/a")]), known) == ["one"]
 
 

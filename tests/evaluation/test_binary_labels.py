@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import warnings
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
-from tests.support.tables import ROOT, in_one_search, no_notices
+from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
@@ -88,9 +87,9 @@ def test_the_default_as_a_switch_changes_no_name() -> None:
 def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
     scores = gg.evaluate(QRELS, RUN, "nCG@1 SRE", rel=1)
     assert scores["nCG@1"] == scores["ncg@1"] == scores["nCG(rel=1)@1"] == scores[gg.nCG @ 1] == AT_1
-    with pytest.raises(gg.MeasureError, match="was not asked for"):
+    with pytest.raises(gg.MeasureError, match="is not in these scores"):
         scores["nCG@2"]
-    with pytest.raises(gg.MeasureError, match="was not asked for"):
+    with pytest.raises(gg.MeasureError, match="is not in these scores"):
         scores["nCG(rel=3)@1"]
 
 
@@ -150,7 +149,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("door", DOORS)
 def test_a_threshold_that_is_not_a_number_above_0_is_one_error(door: str, rel: Any) -> None:
     with pytest.raises(
-        gg.MeasureError, match=r"^\w+: rel=.* cannot be taken; rel is the smallest good label, a number above 0"
+        gg.MeasureError, match=r"^\w+: rel=.* is not allowed; rel is the smallest good label, a number above 0"
     ):
         DOORS[door](rel)
 
@@ -187,7 +186,7 @@ def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) 
 def test_a_bad_option_is_one_sentence(files: list[str]) -> None:
     done = run_command("compare", *files, files[1], "--require", "nCG@1>=0", "--rel", "0")
     assert done.returncode == 2
-    assert done.stderr == "goodgain: nCG: --rel 0 cannot be taken; rel is the smallest good label, a number above 0\n"
+    assert done.stderr == "goodgain: nCG: --rel 0 is not allowed; rel is the smallest good label, a number above 0\n"
 
 
 #: A door with binary labels -> what its notice tells to do.
@@ -250,12 +249,6 @@ def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, fil
     again = run_command(*arguments, "--rel", "1")
     assert again.returncode == 0 and NO_LABEL not in again.stderr
     assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
-
-
-def test_the_example_of_the_page_prints_what_it_shows() -> None:
-    with no_notices():
-        found = doctest.testfile(str(ROOT / "docs" / "measures.md"), module_relative=False)
-    assert found.attempted == 5 and not found.failed
 
 
 def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:

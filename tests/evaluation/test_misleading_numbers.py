@@ -173,7 +173,7 @@ def test_columns_on_the_command_line(tmp_path: Path) -> None:
 def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> None:
     frame = pd.DataFrame(under("iteration")).assign(score=[4.0, 3.0, 2.0, 1.0])
     for run in (frame, list(frame.itertuples(index=False))):
-        with pytest.warns(gg.GoodgainNotice, match=r"not a goodgain.Run.*goodgain.read_run\(run\)"):
+        with pytest.warns(gg.GoodgainNotice, match=r"this run has several iterations.*goodgain.read_run\(run\)"):
             ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, run)
     with no_notices():
         ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, gg.read_run(frame))
@@ -251,7 +251,7 @@ def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
 def test_labels_beyond_the_scale_of_the_default_threshold_are_said() -> None:
     run = in_one_search({"q": {"a": 2.0, "b": 1.0}})
     for door in (gg.evaluate, gg.ledger):
-        with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* rel=5"):
+        with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, but the default rel=2 .* rel=5"):
             door({"q": {"a": 10, "b": 3}}, run, measures="CG")
         door({"q": {"a": 10, "b": 3}}, run, measures="CG", rel=2)  # a notice would be an error here
     with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, .* as in CG\(rel=5\)"):

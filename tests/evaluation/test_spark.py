@@ -6,6 +6,7 @@ Spark is slow to answer and takes any number of rows: each test asks it few ques
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,10 @@ import pytest
 import goodgain as gg
 from goodgain.counting.ledger import count
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
-from tests.evaluation.test_engines_docs import SPARK_EXAMPLES, run_examples
 from tests.support import engine_checks as checks
 from tests.support.engine_checks import Put
-from tests.support.tables import SESSIONS
+from tests.support.page_examples import run_python
+from tests.support.tables import ROOT, SESSIONS
 
 pytestmark = pytest.mark.spark
 
@@ -150,5 +151,8 @@ def test_words_and_tags_that_break_the_rules_are_errors(put: Put) -> None:
         gg.read_run(put(tags))
 
 
-def test_the_example_of_the_docs(spark: Any) -> None:
-    run_examples(SPARK_EXAMPLES)
+def test_the_example_of_the_docs_prints_what_the_page_shows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    (example,) = (block for block in re.findall(r"```pycon\n(.*?)```", page, flags=re.DOTALL) if "pyspark" in block)
+    assert run_python(example, "pycon", {}) == example

@@ -30,7 +30,7 @@ OTHERS = [
 @pytest.mark.parametrize(("shown", "judged"), PAIRS + [pair[::-1] for pair in PAIRS])
 def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown: str, judged: str) -> None:
     qrels, run = {"q": {judged: 3}}, in_one_search({"q": {shown: 1.0, "https://dw.com/other": 0.5}})
-    said = r"1 of 2 URLs without a judgment that were looked at.* in the run, .*query q.*goodgain convert old=.*--with"
+    said = r"1 of 2 sampled URLs without a judgment.* in the run, .*query q.*Use the doc_ids of the run.*--with"
     with pytest.warns(gg.GoodgainNotice, match=said) as told:
         assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 0.0}
     assert any(f"({shown} in the run, {judged} in the qrels, query q)" in str(one.message) for one in told)
@@ -59,7 +59,7 @@ def test_compare_says_of_which_system_it_is() -> None:
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.compare(qrels, {"old": old, "new": new}, "SRE@1")
     (said,) = [str(one.message) for one in told if "another spelling" in str(one.message)]
-    assert said.startswith("new: 3 of 3 URLs without a judgment")
+    assert said.startswith("new: 3 of 3 sampled URLs without a judgment")
 
 
 def _write(folder: Path, queries: int) -> tuple[Path, Path]:

@@ -43,7 +43,9 @@ def notices_of(scored: Callable[[], object]) -> list[str]:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_is_null_and_so_is_the_mean(bad: float) -> None:
     measure = only_sometimes(bad)
-    with pytest.warns(GoodgainNotice, match=r"^no finite value of Sometimes in 1 of 4 queries: these values are null"):
+    with pytest.warns(
+        GoodgainNotice, match=r"^no finite value of Sometimes in 1 of 4 queries: these values and the means"
+    ):
         scores = gg.evaluate(QRELS, RUN, [measure, "nDCG@10", "SRE"])
     values = scores.per_query.filter(pl.col("measure") == "Sometimes").get_column("value")
     assert values.to_list() == [1.0, None, 1.0, 1.0]
@@ -90,6 +92,6 @@ def test_a_comparison_leaves_such_queries_out_for_all_systems() -> None:
         found = compare(QRELS, runs, [only_sometimes(math.inf)])
     assert found.pairs.get_column("queries").to_list() == [3]
     assert found.means.get_column("mean").to_list() == [1.0, 1.0]
-    assert "Sometimes leaves out 1 query, where some system has no value." in found.notes
+    assert "Sometimes leaves out 1 query for which a system has no value." in found.notes
     assert found.values.get_column("value").null_count() == 2
     json.loads(found.to_text("json"))

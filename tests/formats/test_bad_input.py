@@ -210,7 +210,7 @@ def test_what_is_no_run_at_all_is_said() -> None:
 
 def test_gaps_are_bounded_and_first_is_held(tmp_path: Path) -> None:
     wide = written(tmp_path / "wide.run", b"q 1 a 1 1 t\nq 10003 b 1 1 t\n")
-    with pytest.raises(gg.InputError, match="lacks 10001 numbers"):
+    with pytest.raises(gg.InputError, match="lacks 10001 iterations"):
         gg.read_run(wide, gaps="empty")
     low = written(tmp_path / "low.run", b"q 0 a 1 1 t\nq 1 b 1 1 t\n")
     with pytest.raises(gg.InputError, match="below first=1"):
@@ -254,9 +254,9 @@ def test_damaged_parquet_and_arrow_are_said(tmp_path: Path) -> None:
 def test_gaps_are_bounded_in_sum_too(tmp_path: Path) -> None:
     wide = tmp_path / "wide.run"
     wide.write_text("".join(f"q1 {k * 10_000} d{k} 1 1.0 t\n" for k in range(1, 20_001)))
-    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers of iterations where it has 20,000"):
+    with pytest.raises(gg.InputError, match="the run has 20,000 iterations and lacks 199,980,000"):
         gg.read_run(wide, gaps="empty")
-    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers"):
+    with pytest.raises(gg.InputError, match="the run has 20,000 iterations and lacks 199,980,000"):
         gg.read_run(gg.read_run(wide).frame.lazy(), gaps="empty")
 
 

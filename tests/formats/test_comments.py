@@ -140,7 +140,7 @@ def test_comments_in_qrels(tmp_path: Path, ending: str) -> None:
     assert qrels.digest == gg.read_qrels(QRELS).digest
     assert looks_like_qrels(path)
     path.write_bytes(COMPRESS[ending](f"#q1 0 a 1\n{rows}".encode()))
-    with pytest.warns(gg.GoodgainNotice, match="begins with '#' and was left out as a comment; if it is a row") as told:
+    with pytest.warns(gg.GoodgainNotice, match="begins with '#' and was left out as a comment; to read rows") as told:
         assert gg.read_qrels(path).digest == qrels.digest
     assert len(told) == 1
 

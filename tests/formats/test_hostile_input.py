@@ -47,7 +47,7 @@ def test_very_large_labels_are_written_and_read_again(tmp_path: Path) -> None:
 
 def test_an_iteration_number_that_cannot_be_is_no_label_for_any_iteration() -> None:
     qrels = pl.DataFrame({"query_id": "q", "iteration": ["1" + "0" * 20], "doc_id": "a", "relevance": 3})
-    with pytest.raises(gg.InputError, match="a number in column 2 that no iteration can have"):
+    with pytest.raises(gg.InputError, match="a number in column 2 that is too large for an iteration"):
         gg.read_qrels(qrels, labels="iteration")
 
 
@@ -318,7 +318,7 @@ def test_a_row_without_doc_id_that_may_be_a_result_is_told_with_its_place(
         if isinstance(source, Path):
             line = '.*line 2: \'.*"doc_id":null'
             place = {".csv": ".*the header as row 1, row 3", ".jsonl": line}.get(source.suffix, place)
-        with pytest.warns(gg.GoodgainNotice, match=f"1 row without a doc_id has a rank, .* the first: {place}"):
+        with pytest.warns(gg.GoodgainNotice, match=f"1 row without a doc_id looks like a result .* the first: {place}"):
             gg.read_run(source)
 
 
@@ -340,6 +340,6 @@ def test_a_large_table_says_once_how_many_rows_have_no_doc_id(tmp_path: Path, mo
     frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row")
     for name, one in (("whole", frame), ("scattered", frame.sample(fraction=1, shuffle=True, seed=1))):
         one.write_parquet(tmp_path / f"{name}.parquet", row_group_size=45)
-        with pytest.warns(gg.GoodgainNotice, match="150 rows without a doc_id have a rank") as told:
+        with pytest.warns(gg.GoodgainNotice, match="150 rows without a doc_id look like results") as told:
             gg.evaluate({"q1": {"d1": 1}}, tmp_path / f"{name}.parquet", "CG(rel=1)")
         assert sum("without a doc_id" in str(notice.message) for notice in told) == 1

@@ -122,5 +122,5 @@ def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str) -> None:
 def test_a_key_that_stands_twice_is_an_error_and_drops_no_judgment(tmp_path: Path, text: str) -> None:
     path = tmp_path / "qrels.json"
     path.write_text(text)
-    with pytest.raises(gg.InputError, match="stands twice"):
+    with pytest.raises(gg.InputError, match="twice in one object"):
         gg.read_qrels(path)

@@ -189,3 +189,35 @@ def test_the_order_of_rows_does_not_change_a_digit_of_the_report() -> None:
     for seed in range(how_many(10, full=50)):
         random.Random(seed).shuffle(rows)
         assert _digits(gg.agreement(frame_of(*rows), scale="0,0.1,0.3,0.7,1", names=True)) == first
+
+
+def simulate_judges(random: np.random.Generator, documents: int, *, queries: int) -> pl.DataFrame:
+    """Two judges who say what is true of four documents in five, and else anything: kappa is 0.8 squared."""
+    truth = random.integers(0, 3, documents)
+    rows = []
+    for judge in "ab":
+        said = np.where(random.random(documents) < 0.8, truth, random.integers(0, 3, documents))
+        rows += [(f"q{k % queries}", f"d{k}", judge, int(grade)) for k, grade in enumerate(said)]
+    return frame_of(*rows)
+
+
+def test_intervals_cover_kappa_and_alpha() -> None:
+    rounds, covered = how_many(40, full=400), Counter[str]()
+    random = np.random.default_rng(1)
+    for k in range(rounds):
+        found = gg.agreement(
+            simulate_judges(random, 150, queries=(3, 50)[k % 2]), scale="0..2", intervals=True
+        ).intervals
+        assert found is not None
+        for name, low, high in found.select("coefficient", "low", "high").iter_rows():
+            covered[name] += low <= 0.64 <= high
+    assert set(covered) == {"alpha_nominal", "alpha_ordinal", "kappa", "kappa_quadratic"}
+    band = 0.03 if rounds == 400 else 0.12
+    assert all(abs(count / rounds - 0.94) < band for count in covered.values()), covered
+
+
+def test_an_interval_that_is_not_defined_is_null() -> None:
+    constant = frame_of(*(("q", doc, judge, 2) for doc in "xyz" for judge in "ab"))
+    found = gg.agreement(constant, scale="graded", intervals=True).intervals
+    assert found is not None
+    assert found.select("low", "high").null_count().row(0) == (4, 4)

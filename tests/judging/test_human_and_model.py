@@ -10,7 +10,12 @@ import pytest
 from scipy.stats import kendalltau, ttest_1samp
 
 import goodgain as gg
-from goodgain.judging.conclusions_from_model_labels import compare_orders, compute_intervals, estimate_difference
+from goodgain.judging.conclusions_from_model_labels import (
+    compare_orders,
+    compute_intervals,
+    estimate_difference,
+    estimate_means,
+)
 from tests.support.counts import how_many
 from tests.support.tables import in_one_search
 
@@ -129,6 +134,46 @@ def test_the_interval_covers_what_it_states(closeness: float) -> None:
         assert shorter > 0.95 * rounds
 
 
+@pytest.mark.parametrize("shape", ["many zeros", "near the top", "even"])
+def test_the_interval_of_one_systems_mean_covers_what_it_states(shape: str) -> None:
+    """Values of a measure, from 0 to 1, under labels of a model that is too lenient and often wrong."""
+    rounds, covered, biased = how_many(400, full=2_000), 0, 0
+    random = np.random.default_rng(len(shape))
+    for _ in range(rounds):
+        if shape == "many zeros":
+            people, mean = random.beta(2, 2, 300) * (random.random(300) < 0.6), 0.3
+        else:
+            people, mean = (random.beta(6, 2, 300), 0.75) if shape == "near the top" else (random.random(300), 0.5)
+        model = np.clip(0.35 + 0.7 * people + random.normal(0, 0.15, 300), 0, 1)
+        found = compute_intervals(people[:40], model[:40], model[40:])
+        covered += found.powered[1] <= mean <= found.powered[2]
+        biased += abs(model.mean() - mean) > 0.05
+    assert abs(covered / rounds - 0.95) < (0.02 if rounds == 2_000 else 0.045)
+    assert biased > 0.9 * rounds
+
+
+def test_the_mean_of_a_system_is_corrected_by_peoples_labels() -> None:
+    people, model, dicts = make_systems(Random(12), 1, 80)
+    lenient = {query: {doc: min(4, label + 1) for doc, label in labels.items()} for query, labels in model.items()}
+    run = in_one_search_each(dicts)["s0"]
+    human = dict(list(people.items())[:40])
+    found = estimate_means(human, lenient, run, "CG SRR@3")
+    truth, raw = gg.evaluate(people, run, "CG"), gg.evaluate(lenient, run, "CG")
+    estimate = found["CG"]
+    assert list(found) == ["CG", "SRR@3"]
+    assert estimate.human[0] == pytest.approx(gg.evaluate(human, run, "CG")["CG"])
+    assert estimate.powered[1] <= truth["CG"] <= estimate.powered[2] < raw["CG"]
+
+
+def test_the_orders_have_intervals_over_queries() -> None:
+    people, model, dicts = make_systems(Random(5), 8, 20)
+    found = compare_orders(people, model, in_one_search_each(dicts), "CG")
+    for name in ("tau", "tau_top", "tau_ap"):
+        low, high = found.intervals[name] or (None, None)
+        assert -1 <= low <= getattr(found, name) + 1e-9
+        assert getattr(found, name) - 1e-9 <= high <= 1
+
+
 def test_the_difference_of_two_systems_is_estimated_from_their_queries() -> None:
     people, model, dicts = make_systems(Random(11), 2, 80)
     runs = in_one_search_each(dicts)
@@ -169,7 +214,7 @@ def test_equal_labels_make_equal_orders() -> None:
 def test_several_measures_are_refused(several: str | list[str]) -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
     for compare_on in (compare_orders, estimate_difference):
-        with pytest.raises(gg.MeasureError, match="measures, where systems are compared on one; give one measure"):
+        with pytest.raises(gg.MeasureError, match=r"measures, and systems are compared on one\. Give one measure"):
             compare_on(people, model, runs, several)
 
 

@@ -128,7 +128,7 @@ def test_the_command_prints_counts_and_agreement_without_names(tmp_path: Path) -
     ("options", "says"),
     [
         (["--agreement"], "--agreement needs --scale"),
-        (["--names"], "--names says what --agreement prints"),
+        (["--names"], "--names needs --agreement"),
         (["--scale", "graded", "--how", "majority", "--map", "0:0"], "not in the map"),
     ],
 )
@@ -174,7 +174,7 @@ def test_the_output_is_not_one_of_the_inputs(tmp_path: Path) -> None:
 
 def test_queries_that_have_null_labels_only_are_counted_in_the_notice(tmp_path: Path) -> None:
     qrels = {"q": {"a": 3, "b": None}, "r": {"a": None}, "s": {"a": None}}
-    said = "2 queries have null labels only, and no mean is over such queries"
+    said = "2 queries have null labels only, and no mean includes such queries"
     with pytest.warns(gg.GoodgainNotice, match=f"3 rows with a null relevance, counted as unjudged; {said}"):
         scores = gg.evaluate(qrels, in_one_search({"q": {"a": 1.0}, "r": {"a": 1.0}}), "CG")
     assert scores["CG"] == 3 and scores.signature["queries"] == 1 and scores.signature["without_judgments"] == 1

@@ -226,3 +226,25 @@ def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -
     with pytest.warns(gg.GoodgainNotice, match="5 ids with an apostrophe"):
         found = gg.aggregate(tmp_path / "graded.csv", scale="good-gain")
     assert sorted(found["doc_id"]) == sorted(ids)
+
+
+def test_drawn_queries_have_all_their_documents() -> None:
+    runs = {name: {f"q{q}": {f"{name}{k}": -1.0 * k for k in range(30)} for q in range(9)} for name in "ab"}
+    drawn = pooling.pool(runs, sample_queries=4, seed=42)
+    assert drawn["query_id"].n_unique() == 4
+    assert drawn.height == 4 * 60
+    assert drawn.equals(pooling.pool(runs, sample_queries=4, seed=42))
+    others = {tuple(pooling.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)}
+    assert len(others) > 1
+    assert pooling.pool(runs, sample_queries=9).equals(pooling.pool(runs, k=2**31))
+    with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):
+        pooling.pool(runs, sample_queries=10)
+
+
+def test_the_command_draws_queries(tmp_path: Path) -> None:
+    rows = "".join(f"q{q} 1 d{k} {k + 1} {-k} a\n" for q in range(5) for k in range(30))
+    (tmp_path / "a.run").write_text(rows)
+    sheet = tmp_path / "sheet.jsonl"
+    found = CliRunner().invoke(program, ["pool", str(tmp_path / "a.run"), "--sample-queries", "2", "-o", str(sheet)])
+    assert found.exit_code == 0, found.output
+    assert len(sheet.read_text().splitlines()) == 60

@@ -120,7 +120,7 @@ def test_a_table_without_the_value_names_both_ways_out() -> None:
         ([("q", None, "a", 1)], {}, "has no doc_id"),
         ([("q", "d", "", 1)], {}, "has no judge"),
         ([("q", "-", "a", 1)], {}, "grades the document '-'"),
-        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule; choose majority, mean"),
+        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule. Choose majority, mean"),
         ([("q", "d", "a", 1)], {"scale": "good"}, "'good' is not a scale"),
         ([("q", "d", "a", 1)], {"scale": "3..3"}, "'3..3' is not a scale"),
         ([("q", "d", "a", 1)], {"map": "1=2"}, "'1=2' is not a map"),
@@ -177,3 +177,20 @@ def test_a_million_grades_of_three_judges_take_under_five_seconds() -> None:
     assert time.process_time() - start < 5
     assert found.height == 333_334
     assert found.get_column("n_judges").sum() == 1_000_002
+
+
+def test_weights_count_in_means_and_majorities() -> None:
+    votes = {"m@p-1/t0": {"q": {"a": 1, "b": 0}}, "n": {"q": {"a": 0, "b": 0}}, "o": {"q": {"a": 0, "b": None}}}
+    assert gg.aggregate(votes, how="mean", weights={"m": 2})["relevance"].to_list() == [0.5, 0.0]
+    found = gg.aggregate(votes, how="majority", weights={"m": 2})
+    assert found.select("doc_id", "relevance", "tie").rows() == [("a", None, True), ("b", 0, False)]
+    assert gg.aggregate(votes, how="majority", weights={"m": 3})["relevance"].to_list() == [1, 0]
+    plain = gg.aggregate(votes, how="mean")
+    assert gg.aggregate(votes, how="mean", weights={"n": 1}).equals(plain)
+    for weights, how, said in (
+        ({"x": 2}, "mean", "no judge is called 'x'"),
+        ({"n": 0}, "mean", "above 0"),
+        ({"n": 2}, "median", "how='median' takes no weights"),
+    ):
+        with pytest.raises(gg.InputError, match=said):
+            gg.aggregate(votes, how=how, weights=weights)

@@ -45,7 +45,6 @@ def test_a_number_that_is_no_count_of_tokens_is_not_one(tokens: Any) -> None:
         "The grade is 3.",
         "I cannot assist with the events of 2013.",
         '{"grade": 3, "reason": "x"} and more',
-        '```json\n{"grade": 3, "reason": "x"}\n```',
         '[{"grade": 3}]',
         '{"grade": 5, "reason": "x"}',
         '{"grade": -1}',

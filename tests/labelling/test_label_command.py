@@ -50,7 +50,7 @@ def test_more_than_a_hundred_calls_need_a_yes(tmp_path: Path) -> None:
     with serve(lambda call: good()) as server:
         found = run_command(*command, "--base-url", server.url)
         assert (found.returncode, server.count) == (2, 0)
-        assert "101 calls were not sent; give --yes" in found.stderr
+        assert "101 calls were not sent: more than 100 need confirmation. Give --yes" in found.stderr
         assert run_command(*command, "--base-url", server.url, "--yes").returncode == 0
         assert server.count == 101
 
@@ -104,8 +104,8 @@ def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> Non
         ("--model m", "the grades need a file: -o"),
         ("--model m -o grades.txt", "written as .parquet or .jsonl"),
         ("--model m -o grades.jsonl --temperature hot", "--temperature hot: give a number, or none"),
-        ("--model m -o grades.jsonl --samples 2", "give a temperature above 0"),
-        ("--model m -o grades.jsonl --write-batch b.jsonl", "without -o, --read-batch and --audit"),
+        ("--model m -o grades.jsonl --samples 2", "Give a temperature above 0"),
+        ("--model m -o grades.jsonl --write-batch b.jsonl", "Leave out -o, --read-batch and --audit"),
         ("--model m --read-batch b.jsonl --audit 2", "--read-batch needs a file"),
         ("--model m -o grades.jsonl", "there is no endpoint: nothing is sent anywhere by default"),
         ("--model m -o queries.jsonl --queries queries.jsonl", "is the same file as the input"),
@@ -144,7 +144,7 @@ def test_agreement_with_people_says_whether_systems_come_out_alike(tmp_path: Pat
     runs = [word for s in range(5) for word in ("--run", f"s{s}.run")]
     several = run_command(*base, *runs)
     assert several.returncode == 0, several.stderr
-    assert "\ntau\t1.0000\n" in several.stdout
+    assert "\ncorrelation\tvalue\tlow\thigh\ntau\t1.0000\t1.0000\t1.0000\n" in several.stdout
     two = run_command(*base, *runs[:4])
     assert two.returncode == 0, two.stderr
     assert "CG@1: s0 minus s1\tdifference\tlow\thigh\npeople, 30 queries\t" in two.stdout

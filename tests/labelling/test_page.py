@@ -1,52 +1,40 @@
-"""The example of docs/labelling.md prints what stands there, and its recorded answers are those of today's calls.
+"""The examples of docs/labelling.md print what stands there, and its recorded answers are those of today's calls.
 
-python -m tests.labelling.test_page      # writes what it prints now into the page: read the diff
+python -m tests.labelling.test_page      # writes what they print now into the page: read the diff
 """
 
 from __future__ import annotations
 
-import re
-import shlex
-import shutil
-import subprocess
-import sys
+import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from tests.labelling.endpoint import good, serve
+from tests.support.page_examples import copy_checkout, printed_now
 from tests.support.tables import ROOT
 
 PAGE = ROOT / "docs" / "labelling.md"
-BLOCK = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
+#: Where the page's endpoint is.
+ADDRESS = "http://localhost:8000/v1"
 
 
-def printed_now(page: str, folder: Path) -> str:
-    """Return the page with what its commands print now, in a folder that has the docs."""
-    shutil.copytree(ROOT / "docs" / "labelling", folder / "docs" / "labelling")
-    return BLOCK.sub(
-        lambda block: f"```console\n{''.join(run(line, folder) for line in commands(block[1]))}```\n", page
-    )
-
-
-def commands(block: str) -> list[str]:
-    return re.findall(r"^\$ goodgain .*\n", block, flags=re.MULTILINE)
-
-
-def run(line: str, folder: Path) -> str:
-    command = [sys.executable, "-m", "goodgain", *shlex.split(line.removeprefix("$ goodgain "))]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
-    said = re.sub(r"goodgain=\S+ ir_measures=\S+", "goodgain=... ir_measures=...", done.stderr)
-    return line + done.stdout + said
+def run_examples(page: str, folder: Path) -> str:
+    """Return the page as it is now; its endpoint is a server on the loopback."""
+    with serve(lambda call: good()) as server, mock.patch.dict(os.environ, OPENAI_API_KEY="key-of-the-page"):
+        return printed_now(page.replace(ADDRESS, server.url), copy_checkout(folder)).replace(server.url, ADDRESS)
 
 
 @pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert len(commands(page)) == 3
-    assert printed_now(page, tmp_path) == page
+    assert page.count("$ goodgain ") == 3
+    assert page.count(ADDRESS) == 1
+    assert run_examples(page, tmp_path) == page
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        PAGE.write_text(printed_now(PAGE.read_text(encoding="utf-8"), Path(name)), encoding="utf-8")
+        PAGE.write_text(run_examples(PAGE.read_text(encoding="utf-8"), Path(name)), encoding="utf-8")

@@ -165,7 +165,7 @@ def test_a_geometric_mean_takes_values_below_a_hundred_thousandth_for_it() -> No
     )
     assert scores.mean(how="geometric")["AP"] == pytest.approx((1 * 0.5 * 1e-5) ** (1 / 3))
     assert scores.mean(how="arithmetic") == scores.mean() == {"AP": 0.5}
-    with pytest.raises(gg.MeasureError, match="how is 'arithmetic' or 'geometric'"):
+    with pytest.raises(gg.MeasureError, match="give how='arithmetic' or how='geometric'"):
         scores.mean(how="harmonic")
 
 

@@ -47,6 +47,9 @@ WRONG = {
     "SRE rel=3)": "SRE|name of a measure",
     "HitRate@10": "write Success@10",
     "Hit@5": "write Success@5",
+    "hits@5": "write P@5 (hits are k times it)",
+    "ndcg_burges@10": "write nDCG(dcg='exp-log2')@10",
+    "rbp.80": "write RBP(rel=1,p=0.80)",
     "F1@5": "write F@5",
     "F2@5": "write F(beta=2)@5",
     "f1": "write F@k, or SetF",
@@ -59,7 +62,7 @@ WRONG = {
     "success_5": "write Success@5",
     "iprec_at_recall_0.10": "write IPrec@0.10",
     "11pt_avg": "write ElevenPointAP",
-    "MP@10": "write GradedP@10, or P@10 where all results are judged",
+    "MP@10": "write GradedP@10, or P@10 if all results are judged",
     "nDCG(d)@10": "write GradednDCG@10",
     "DCG(d)@10": "write GradedDCG@10",
     "CG(d)@10": "write GradedCG@10",
@@ -69,7 +72,7 @@ WRONG = {
     "Fallout": "Fallout needs the parameter cutoff, written after @: a whole number from 1",
     "ElevenPointAP@3": "takes no @k",
     "InterpolatedPrecision@1.5": "recall is a number from 0 to 1",
-    "RBPResidual(p=1)": "p is a number from 0 up to, but not, 1",
+    "RBPResidual(p=1)": "p is a number from 0 to below 1",
     "F(beta=True)@3": "beta is a number from 0",
     "F(beta=1e200)@3": "beta is a number from 0 to 10^150",
     "TruncatedAP(colour=1)@3": "TruncatedAP has no parameter 'colour'; it takes cutoff=, rel=",
@@ -78,7 +81,7 @@ WRONG = {
     "SRE(rel=__import__('os'))": "is not the name of a measure",
     "SRE(**{'rel': 2})": "SRE has no parameter 'None'",
     "3": "is not the name of a measure",
-    "nDCG@'a'": "cutoff='a' cannot be taken; cutoff is a whole number from 1",
+    "nDCG@'a'": "cutoff='a' is not allowed; cutoff is a whole number from 1",
     "nDCG(foo=1)": "nDCG has no parameter 'foo'; it takes cutoff=, dcg=",
     "Bpref@10": "Bpref has no parameter 'cutoff'; it takes rel=",
     "(" * 10_000: "is not the name of a measure",
@@ -108,7 +111,7 @@ def test_a_name_that_could_be_two_measures_is_an_error_that_names_both(monkeypat
     other = ir_measures.define(lambda qrels, run: [], name="Srr")
     monkeypatch.setitem(ir_measures.measures.registry, "Srr", other)
     assert parse_measures("SRR Srr") == [gg.SRR, other]
-    with pytest.raises(gg.MeasureError, match=r"srr can be (Srr or SRR|SRR or Srr); write the one that is meant"):
+    with pytest.raises(gg.MeasureError, match=r"srr is ambiguous; write (Srr or SRR|SRR or Srr)"):
         parse_measure("srr@3")
 
 
@@ -123,8 +126,10 @@ def test_all_bad_names_of_a_call_are_told_at_once() -> None:
     with pytest.raises(gg.MeasureError) as error:
         parse_measures(["nDCG@10 xyzzy", "DCG@3, SRE@0", ir_measures.nDCG(foo=1)])
     said = str(error.value)
-    assert said.startswith("4 measures cannot be taken: (1) xyzzy is not a measure")
-    assert all(part in said for part in ("(2) DCG is not used", "(3) SRE: cutoff=0", "(4) nDCG has no parameter 'foo'"))
+    assert said.startswith("4 measures are wrong: (1) xyzzy is not a measure")
+    assert all(
+        part in said for part in ("(2) DCG is ambiguous", "(3) SRE: cutoff=0", "(4) nDCG has no parameter 'foo'")
+    )
 
 
 def test_ideal_makes_ndcg_ours_and_without_it_ndcg_stays_that_of_ir_measures() -> None:
@@ -242,3 +247,11 @@ def test_a_name_that_ends_in_its_cutoff_suggests_the_sign(written: str, meant: s
 
 def test_names_are_understood_in_any_case() -> None:
     assert str(parse_measure("ncg@6")) == "nCG@6"
+
+
+@pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
+def test_every_measure_over_one_ranking_is_computed_as_it_is_spelled(declared: Declaration) -> None:
+    spelled = declared.usage.replace("[", "").replace("]", "").replace("@k", "@10").replace("@recall", "@0.5")
+    name, at, cutoff = spelled.partition("@")
+    rel = "(rel=1)" if "rel" in declared.parameters else ""
+    assert declared.computes(parse_measure(f"{name}{rel}{at}{cutoff}"))

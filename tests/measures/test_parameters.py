@@ -22,7 +22,7 @@ THEIRS = {
 }
 
 REFUSED = {
-    "RBP(rel=1,p=5.0)": "RBP: p=5.0 cannot be taken; p is a number from 0 up to, but not, 1",
+    "RBP(rel=1,p=5.0)": "RBP: p=5.0 is not allowed; p is a number from 0 to below 1",
     "RBP(rel=1,p=-0.5)": "p=-0.5",
     "RBP(rel=1,p=1.0)": "p=1.0",
     "RBP(rel=1,p=1e400)": "p=inf",
@@ -30,8 +30,8 @@ REFUSED = {
     "RBP(rel=1,p=True)": "p=True",
     "NERR10(max_rel=3,p=1.5)": "p=1.5",
     "Compat(p=2.0)": "p=2.0",
-    "Compat(normalize=1)": "normalize=1 cannot be taken; normalize is True or False",
-    "INST(max_rel=1,T=0.0)": "INST: T=0.0 cannot be taken; T is a number from 0.5",
+    "Compat(normalize=1)": "normalize=1 is not allowed; normalize is True or False",
+    "INST(max_rel=1,T=0.0)": "INST: T=0.0 is not allowed; T is a number from 0.5",
     "INST(max_rel=3,T=0.2)": "T=0.2",
     "INST(max_rel=3,T=-1.0)": "T=-1.0",
     "INST(max_rel=3,T=1e308)": "T=1e+308",
@@ -40,18 +40,18 @@ REFUSED = {
     "INSQ(max_rel=3,T=1e308)": "T=1e+308",
     "NERR11(max_rel=3,T=0.0)": "T=0.0",
     "BPM(max_rel=3,T=-1.0)@10": "T=-1.0",
-    "BPM(max_rel=3)@1001": "cutoff=1001 cannot be taken; cutoff is a whole number from 1 to 1,000",
+    "BPM(max_rel=3)@1001": "cutoff=1001 is not allowed; cutoff is a whole number from 1 to 1,000",
     "SDCG(max_rel=3)@1500": "cutoff=1500",
     "NERR8(max_rel=3)@5000": "cutoff=5000",
     "SDCG(max_rel=0)@5": "max_rel=0",
-    "INST(max_rel=0)": "max_rel=0 cannot be taken; max_rel is a whole number from 1",
+    "INST(max_rel=0)": "max_rel=0 is not allowed; max_rel is a whole number from 1",
     "NERR10(max_rel=0)": "max_rel=0",
     "BPM(max_rel=0)@3": "max_rel=0",
     "alpha_nDCG": "alpha_nDCG needs the parameter cutoff, written after @",
     "SDCG(max_rel=3,min_rel=3)@5": "min_rel=3 is not below max_rel=3",
     "SDCG(max_rel=3,min_rel=-2)@5": "min_rel=-2",
     "SDCG(max_rel=3,dcg='log3')@5": "dcg is 'log2'",
-    "NRBP(beta=2.0,alpha=5.0)": "alpha=5.0 cannot be taken; alpha is a number from 0 to 1",
+    "NRBP(beta=2.0,alpha=5.0)": "alpha=5.0 is not allowed; alpha is a number from 0 to 1",
     "NRBP(beta=2.0)": "beta=2.0",
     "nNRBP(alpha=0.0,beta=1.0)": "beta=1.0",
     "nNRBP(beta=-1.0)": "beta=-1.0",
@@ -63,29 +63,29 @@ REFUSED = {
     "StRecall": "needs the parameter cutoff",
     "AP_IA(judged_only=True)": "judged_only is False",
     "SetF(beta=-1.0)": "beta=-1.0",
-    "SetF(beta=1e-05)": "beta=1e-05 cannot be taken; beta is 0, or a number from 0.0001",
+    "SetF(beta=1e-05)": "beta=1e-05 is not allowed; beta is 0, or a number from 0.0001",
     "SetF(beta=1e16)": "beta=1e+16",
-    "IPrec@1.5": "recall=1.5 cannot be taken; recall is a number from 0 to 1",
+    "IPrec@1.5": "recall=1.5 is not allowed; recall is a number from 0 to 1",
     "IPrec@-0.5": "recall=-0.5",
-    "IPrec@0.125": "two decimals at most",
+    "IPrec@0.125": "at most two decimals",
     "IPrec": "IPrec needs the parameter recall, written after @",
     "P": "P needs the parameter cutoff, written after @: a whole number from 1",
     "P@0": "cutoff=0",
     "P@2147483648": "cutoff=2147483648",
     "P@3.0": "cutoff=3.0",
     "P@True": "cutoff=True",
-    "AP(rel=0)": "rel=0 cannot be taken; rel is the smallest relevant label, a number above 0",
-    "P(rel=0)@5": "rel=0 cannot be taken; rel is the smallest relevant label, a number above 0",
-    "Bpref(rel=0.5)": "rel=0.5 cannot be taken; rel is a whole number from 1",
-    "RBP(rel=0.5)@5": "rel=0.5 cannot be taken; rel is a whole number from 1",
+    "AP(rel=0)": "rel=0 is not allowed; rel is the smallest relevant label, a number above 0",
+    "P(rel=0)@5": "rel=0 is not allowed; rel is the smallest relevant label, a number above 0",
+    "Bpref(rel=0.5)": "rel=0.5 is not allowed; rel is a whole number from 1",
+    "RBP(rel=0.5)@5": "rel=0.5 is not allowed; rel is a whole number from 1",
     "AP(rel=1.5)": "rel=1.5",
-    "nDCG(judged_only=5)@10": "judged_only=5 cannot be taken; judged_only is True or False",
+    "nDCG(judged_only=5)@10": "judged_only=5 is not allowed; judged_only is True or False",
     "nDCG(dcg='ln')@10": "dcg is 'log2' or 'exp-log2'",
     "nDCG(gains={1:0.5})@10": "gains is a dict of labels to gains, whole numbers from 0",
     "nDCG(gains={1:-5})@10": "gains={1: -5}",
     "nDCG(gains={1:100000000})@10": "gains={1: 100000000}",
     "nDCG(gains={'a':2})@10": "gains={'a': 2}",
-    "nDCG(gains={1:'a'})": "gains={1: 'a'} cannot be taken",
+    "nDCG(gains={1:'a'})": "gains={1: 'a'} is not allowed",
     "nDCG(gains={1:True})@10": "gains={1: True}",
     "nDCG(gains=[1,2])@10": "gains=[1, 2]",
     "nDCG(colour=1)@10": "nDCG has no parameter 'colour'; it takes cutoff=, dcg=",
@@ -131,7 +131,7 @@ def test_a_parameter_that_only_hosts_cannot_take_is_an_error_where_a_host_is_ask
     ids=lambda measure: measure.NAME,
 )
 def test_measure_objects_are_checked_as_names_are(measure: ir_measures.Measure) -> None:
-    with pytest.raises(gg.MeasureError, match=r"cannot be taken|needs the parameter|has no parameter"):
+    with pytest.raises(gg.MeasureError, match=r"is not allowed|needs the parameter|has no parameter"):
         gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, [measure])
 
 
@@ -212,8 +212,8 @@ def test_measures_that_others_define_are_held_to_what_they_declare() -> None:
         }
 
     assert parse_measures(Odd(p=7, T=-3)) == [Odd(p=7, T=-3)]
-    with pytest.raises(gg.MeasureError, match=r"Odd: p=0\.5 cannot be taken; p is a whole number"):
+    with pytest.raises(gg.MeasureError, match=r"Odd: p=0\.5 is not allowed; p is a whole number"):
         parse_measures(Odd(p=0.5))
     own = ir_measures.define_byquery(lambda qrels, run: 1.0, name="Own")
-    with pytest.raises(gg.MeasureError, match="Own: cutoff=-1 cannot be taken"):
+    with pytest.raises(gg.MeasureError, match="Own: cutoff=-1 is not allowed"):
         parse_measures(own @ -1)

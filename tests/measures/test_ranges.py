@@ -21,10 +21,10 @@ def test_a_range_of_iterations_is_one_measure_for_each() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("CG@3-1", "from its first iteration to a later one"),
+        ("CG@3-1", "from an iteration to a later one"),
         ("CG@1-2000", "1,000 at most"),
         ("CG@0-3", "a whole number from 1"),
-        ("nDCG@1-3", "a range is one of iterations, for our measures; name each cutoff: nDCG@1 nDCG@2 nDCG@3"),
+        ("nDCG@1-3", "only our measures take a range of iterations; name each cutoff: nDCG@1 nDCG@2 nDCG@3"),
         ("NumIter@1-3", "takes no @i"),
         ("Gain@1-3", "is not a measure"),
         ("CG@1-", "is not the name of a measure"),
@@ -37,5 +37,5 @@ def test_what_is_not_a_range_of_iterations_is_an_error(text: str, message: str) 
 
 
 def test_a_range_is_an_error_where_one_measure_is_expected() -> None:
-    with pytest.raises(MeasureError, match="where one is expected"):
+    with pytest.raises(MeasureError, match="one per iteration; name one"):
         parse_measure("CG@1-3")

@@ -106,7 +106,7 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
 @pytest.mark.parametrize(
     ("runs", "measures", "options", "message"),
     [
-        ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows ours only"),
+        ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows only the good-gain measures"),
         ({"a": {"q": {"a": 1.0}}}, "CG@3", {}, "write it without @"),
         ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value per iteration"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
@@ -116,7 +116,7 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
         ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
-        ({}, "CG", {}, "there is no run"),
+        ({}, "CG", {}, "no run was given"),
         ("agent.run", "CG", {}, "give each run a name"),
     ],
 )

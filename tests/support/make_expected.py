@@ -101,6 +101,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], list[str]]] = {
         ("seen",),
         ["nDCG@10", "R(rel=2)@100", "SRE", "SRR", *(f"{name}@{i}" for name in ("nCG", "NumGood") for i in range(1, 7))],
     ),
+    "lost_documents": (("seen",), _iterated(4)),
     "ungraded": (
         ("seen",),
         [f"{name}@{k}" for k in (2, 5) for name in (*_GRADED, "GradednDCG(ideal='ranking')", "P")],

@@ -1,28 +1,20 @@
-"""Every format has a page, and what the pages show runs.
-
-python -m tests.traces.test_docs      # writes what the guides' commands print now into them: read the diff
-"""
+"""Every format has a page, and what the pages show runs; the guides are in test_pages.py."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from goodgain.traces import formats
-from tests.comparing.test_docs import printed_now
 from tests.support.command import run_command
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "traces").glob("*.md"))
 #: Pages that are not about one format.
 _GENERAL = {"README", "tool_outputs", "your_own_agent"}
-#: Pages whose commands and outputs are those of now.
-GUIDES = [ROOT / "docs" / name for name in ("two_logs.md", "query_ids.md", "traces/README.md")]
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"```(python|sh|text)\n(.*?)```", re.DOTALL)
 
@@ -75,26 +67,3 @@ def test_the_page_on_an_agent_of_one_s_own_goes_from_its_loop_to_scores(
     assert {"python", "sh", "text"} == set(kinds)
     said = capsys.readouterr().out
     assert "query_id" in said and "['d2', 'd3']" in said
-
-
-def printed_in_a_checkout(page: Path, folder: Path) -> str:
-    """The page with the output of its commands, which write their files into a copy of the examples."""
-    for name in ("qrels_examples", "tests/traces/fixtures", "docs/traces"):
-        shutil.copytree(ROOT / name, folder / name)
-    text = page.read_text(encoding="utf-8")
-    for command in re.findall(r"^goodgain .*", "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)), re.MULTILINE):
-        done = run_command(*shlex.split(command)[1:], cwd=folder)
-        assert done.returncode == 0, done.stderr
-    return printed_now(text, folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_the_commands_of_a_guide_print_what_it_shows(page: Path, tmp_path: Path) -> None:
-    assert printed_in_a_checkout(page, tmp_path) == page.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    for guide in GUIDES:
-        with tempfile.TemporaryDirectory() as empty:
-            guide.write_text(printed_in_a_checkout(guide, Path(empty)), encoding="utf-8")

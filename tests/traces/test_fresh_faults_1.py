@@ -181,7 +181,7 @@ _BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "parse gives an object": ({"parse": lambda output: {"id": "d"}}, "parse= gave an object with id; give a list"),
     "half a character": ({"parse": lambda output: ["\ud800"]}, "parse= gave a result that no table can hold"),
     "a number as id": ({"parse": lambda output: [Result(1, doc_id=5)]}, "parse= gave a result that no table can hold"),  # type: ignore[arg-type]
-    "query_id": ({"query_id": lambda trace: "\ud800"}, "the query '.ud800' has half a character"),
+    "query_id": ({"query_id": lambda trace: "\ud800"}, "the query '.ud800' is not valid Unicode"),
     "tools": ({"tools": 5}, "tools= takes the names of the search tools"),
     "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for the tool 'search'"),
     "format": ({"format": ["openai_chat"]}, "no trace format is called"),

@@ -91,7 +91,7 @@ def test_claude_code_a_call_that_went_on_in_the_background_is_unrecorded(save: C
     detached = {"toolUseResult": {"detachedToolCall": True}}
     lines = [_line("u1", None, "user", "?"), _line("u2", "u1", "assistant", _use("c1"), "m1"),
              _line("u3", "u2", "user", [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}], **detached)]  # fmt: skip
-    with pytest.raises(InputError, match="went on in the background"):
+    with pytest.raises(InputError, match="continued in the background"):
         read_traces(save(lines, "log.jsonl"))
 
 

@@ -127,7 +127,7 @@ def test_the_program_converts_together_and_with_earlier_results_and_compare_warn
     apart = f"new={tmp_path / 'apart-new.run'}"
     out, err = goodgain("compare", qrels, tmp_path / "old.run", apart, "-m", "NumGood", "-o", "json")
     assert {row["system"]: row["mean"] for row in json.loads(out)["means"]} == {"old": 3.0, "new": 0.0}
-    assert "new: 4 of 6 URLs without a judgment that were looked at are judged under another spelling" in err
+    assert "new: 4 of 6 sampled URLs without a judgment are judged under another spelling" in err
     assert "--with RESULTS" in err
 
 
@@ -208,7 +208,7 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
 
 def test_names_on_the_command_line_are_for_all_logs_or_none(tmp_path: Path, logs: dict[str, Path]) -> None:
     out = tmp_path / "{system}.run"
-    with pytest.raises(InputError, match="other logs have the names of their systems; write NAME="):
+    with pytest.raises(InputError, match="the other logs name their systems; write NAME="):
         _run("convert", f"old={logs['old']}", logs["new"], "-o", out)
     with pytest.raises(InputError, match="write NAME=FILE"):
         _run("convert", f"={logs['old']}", "-o", out)
@@ -263,7 +263,7 @@ def test_random_logs_give_the_same_documents_together_and_one_after_the_other(tm
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             convert_traces({"b": logs["b"]}, out, results=tmp_path / "b.jsonl", earlier=tmp_path / "a.jsonl", **options)
-        bridged = any("would be sorted otherwise" in str(one.message) for one in told)
+        bridged = any("with earlier documents: a result" in str(one.message) for one in told)
         apart = pl.concat([read_results(tmp_path / f"{name}.jsonl") for name in ("a", "b")])
         assert (_partition(apart) == _partition(read_results(tmp_path / "both.jsonl"))) is not bridged
         without_bridge += not bridged
@@ -322,6 +322,6 @@ def test_a_trace_with_repeat_is_a_replicate(tmp_path: Path) -> None:
     results = read_traces(path)
     assert results["replicate"].to_list() == ["0", "1"]
     path.write_text("".join(json.dumps(trace | {"repeat": 1}) + "\n" for _ in range(2)))
-    with pytest.raises(InputError, match=r"the query id 'q1' of system 'a', replicate '1', stands also in"):
+    with pytest.raises(InputError, match=r"the query id 'q1' of system 'a', replicate '1', is also in"):
         read_traces(path)
     assert by_iteration(results.filter(replicate="0")) == [["d1"]]

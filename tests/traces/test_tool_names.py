@@ -120,7 +120,7 @@ def test_tools_whose_answers_look_like_results_are_named(read: Read) -> None:
     ]  # fmt: skip
     seen: list[Summary] = []
     with pytest.warns(
-        GoodgainNotice, match=r"look like lists of results: ask_the_library \(1 of 2\); if they search, say tools="
+        GoodgainNotice, match=r"look like lists of results: ask_the_library \(1 of 2\); if they search, pass tools="
     ):
         read("openai_chat", story, report=seen.append)
     lines = str(seen[0]).splitlines()

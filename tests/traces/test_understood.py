@@ -420,7 +420,7 @@ def _browsecomp(*outputs: str) -> Json:
 def test_an_empty_output_of_browsecomp_plus_is_unrecorded_and_does_not_stop_the_file(save: Callable[..., Path]) -> None:
     path = save(_browsecomp(json.dumps(docs("d1")), "", json.dumps(docs("d2"))))
     with pytest.warns(
-        GoodgainNotice, match=r"1 searches have an empty text.*the first at \S*log\.json, at /result/1: .*unrecorded="
+        GoodgainNotice, match=r"1 searches have an empty text.*the first at \S*log\.json, at /result/1, .*unrecorded="
     ):
         results = read_traces(path, iteration="call")
     assert by_iteration(results) == [["d1"], [], ["d2"]]
@@ -476,7 +476,7 @@ def test_the_web_tool_of_codex_searches_if_it_is_asked_to(save: Callable[..., Pa
         read_traces(path)
     results = read_traces(path, unrecorded="empty")
     assert results.select("iteration", "search_query").rows() == [(1, "a; b")]
-    with pytest.raises(InputError, match=r"'web\.run' has output from which no results can be read"):
+    with pytest.raises(InputError, match=r"no results can be read from the output of the search with 'web\.run'"):
         read_traces(save(_codex([{"type": "input_text", "text": "A (https://a.example)\ncite"}], search_query=queries)))
     assert by_iteration(read_traces(save(_codex("page", open=[{"ref_id": "x"}])))) == []
 
@@ -518,7 +518,7 @@ def test_a_text_in_an_unknown_layout_is_never_empty() -> None:
 def test_special_tokens_around_a_search_are_no_plain_text(save: Callable[..., Path]) -> None:
     said = "Hm. <|start_query|>bm25<|end_query|><|start_documents|>(1)text<|end_documents|>"
     for log, form in (([_USER, {"role": "assistant", "content": said}], "auto"), (said, "tagged_text")):
-        with pytest.raises(InputError, match=r"the tag <\|start_query\|>.*not understood|without a tag that is known"):
+        with pytest.raises(InputError, match=r"the tag <\|start_query\|>.*not understood|without a known tag"):
             read_traces(save(log), format=form)
 
 

@@ -1,4 +1,4 @@
-"""The goodgain command: the program, and a file for each group of its commands."""
+"""The goodgain command: the program, and one file per group of commands."""
 
 from goodgain.cli.program import main
 

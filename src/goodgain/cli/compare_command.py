@@ -1,4 +1,4 @@
-"""The command compare: reads the runs, prints the comparison, and checks the required lines."""
+"""The command compare: reads the runs, prints the comparison, and checks requirements."""
 
 from __future__ import annotations
 
@@ -10,27 +10,65 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import ExitStatus
+from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.baseline_file import write_baseline
+from goodgain.comparing.comparison import Comparison, add_fixed_iterations
 from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.explanation import explain_runs
+from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
 from goodgain.comparing.rendering import render_briefly, render_on_terminal
-from goodgain.comparing.requirements import Requirement, check_requirements, forbids_improvement, parse_requirement
-from goodgain.comparing.table_cells import Layout
-from goodgain.errors import InputError, notice
-from goodgain.measures.names import find_direction
+from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.table_cells import Layout, stack_groups
+from goodgain.errors import InputError, collect_notices
+from goodgain.evaluation import evaluate as run_evaluate
+from goodgain.formats.query_tables import read_outcomes
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import parse_measures
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
-_REQUIRE = (
-    "A line such as 'SRR@3<=0.3' or 'SRE@3>=baseline' that every system but the baseline must hold, else exit status "
-    "3. Where a line names the baseline and --baseline does not, it is the system called baseline, or else the first."
-)
-
-
-#: In columns: no part of a table is left out.
+#: In characters: wide enough for any table.
 _ANY_WIDTH = 10_000
+
+
+def _parse_iterations(_context: click.Context, _option: click.Parameter, value: str | None) -> int | list[int] | None:
+    try:
+        numbers = [int(number) for number in value.split(",")] if value else []
+    except ValueError:
+        raise InputError(f"--iterations {value}: write a number, or several with commas: 1,2,3,5") from None
+    return numbers if value and "," in value else next(iter(numbers), None)
+
+
+#: What is compared beside the runs and measures.
+_comparison_options = shared.join_options(
+    click.option(
+        "--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs."
+    ),
+    click.option("--against", type=click.Choice(["previous"]), help="Compare each system only with the one before it."),
+    click.option(
+        "--iterations",
+        metavar="N|N,N,...",
+        callback=_parse_iterations,
+        help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
+    ),
+    shared.groups_option,
+    shared.file_option(
+        "--outcomes", help="A table of query_id, system and numbers such as solved: each is one more measure."
+    ),
+    click.option("--seed", type=int, default=42, help="Seed of the randomisation test and the bootstrap."),
+    click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both."),
+    click.option("--alpha", type=float, default=0.05, help="The largest significant p."),
+)
+#: The fields of `Layout`.
+_layout_options = shared.join_options(
+    shared.places_option("Decimals in markdown and latex."),
+    shared.rows_option,
+    shared.spreadsheet_option,
+    click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
+    click.option("--label", default="", help="Label of the table of means, in latex."),
+)
 
 
 @click.command(
@@ -43,23 +81,17 @@ _ANY_WIDTH = 10_000
 @shared.runs_argument
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
 @shared.rel_option
-@click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs.")
-@click.option(
-    "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
+@_comparison_options
+@require_option(
+    " or 'CG@3>=baseline*0.9'. The baseline: that of --baseline, else the run called baseline, or the first."
 )
-@click.option("--iterations", type=shared.COUNT, help="Compare ours named without @ at each iteration up to this too.")
-@click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE)
-@click.option("--seed", type=int, default=42, help="Seed of randomisation test and bootstrap.")
-@click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both.")
-@click.option("--alpha", type=float, default=0.05, help="The largest p that is significant.")
-@shared.places_option("Decimals in markdown and latex.")
-@shared.rows_option
+@gate_options
+@_layout_options
 @shared.plot_option
 @shared.bounds_option
 @shared.provider_option
 @shared.output_option("csv")
 @shared.full_option
-@shared.spreadsheet_option
 @shared.order_option
 @shared.reading_options
 def compare(
@@ -69,77 +101,105 @@ def compare(
     rel: float | None,
     baseline: str | None,
     required: tuple[str, ...],
-    places: int,
-    rows: str,
     plot: Path | None,
     output: shared.Output,
     full: bool,
-    spreadsheet: bool,
     **settings: Any,
 ) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.
 
-    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system.
     """
-    shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
-    lines = [parse_requirement(text, rel=rel) for text in required]
+    gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
+    layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
+    kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
+    inputs = [qrels, kept, groups, outcomes, *shared.find_systems(runs).values()]
+    shared.check_outputs([plot, output.path, *gate], inputs)
+    solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
+    lines = [parse_requirement(text, rel=rel, outcomes=solved) for text in required]
     reading = {name: settings.pop(name) for name in shared.READING}
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, runs, **reading)
+        wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
+        if gate.write_baseline is not None and kept is None and len(systems) == 1:
+            _write_one(judged, systems, wanted, gate.write_baseline, rel, settings | {"columns": reading["columns"]})
+            return
         comparison = compare_runs(
             judged,
             systems,
-            [*measures, *(line.measure for line in lines)],
+            wanted,
             rel=rel,
-            baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
+            baseline=baseline or (None if kept else _find_baseline(lines, list(systems), settings["against"])),
             columns=reading["columns"],
             **settings,
         )
         if not brief:
             with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
             shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
-        if output.form == "table":
-            console = open_console(sys.stdout)
-            if brief:
-                shown = [*render_briefly(comparison, console.width, Layout(rows=rows))]
-            else:  # whole tables: lines that are wider than the terminal go on below
-                shown = [*render_on_terminal(comparison, _ANY_WIDTH, Layout(rows=rows))]
-                whole = console.options.update(max_width=_ANY_WIDTH)
-                console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in shown[:2]))
-            console.print(*shown, sep="\n")
-        elif output.form in COMPARISON_FORMS:
-            text = comparison.to_text(output.form, places=places, rows=rows, spreadsheet=spreadsheet)
-            write_output(text, output)
-        else:
-            print_frame(comparison.pairs, output)
+        _print_comparison(comparison, output, layout, brief=brief)
         if plot is not None:
             write_picture(draw_comparison(comparison), plot)
             shared.say(f"picture: {plot}")
-    if not _check_lines(comparison, lines):
-        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)
+    outcomes_of_lines = check_lines(comparison, lines, gate.junit)
+    if gate.comment is not None:
+        change = choose_change(comparison, outcomes_of_lines)
+        explanation = None
+        if change.has_causes and change.against in systems:
+            with collect_notices(lambda given: None):  # those of the comparison
+                compared = {name: systems[name] for name in (change.against, change.system)}
+                explanation = explain_runs(judged, compared, change.measure)
+        save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
+    if gate.write_baseline is not None:
+        comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))
+        shared.say(f"written: {gate.write_baseline}")
+    exit_if_failed(outcomes_of_lines)
+
+
+def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:
+    if output.form == "table":
+        from rich.table import Table
+
+        console = open_console(sys.stdout)
+        if brief:
+            shown = [*render_briefly(comparison, console.width, layout)]
+        else:  # whole tables: lines that are wider than the terminal go on below
+            shown = [*render_on_terminal(comparison, _ANY_WIDTH, layout)]
+            whole = console.options.update(max_width=_ANY_WIDTH)
+            tables = [one for one in shown if isinstance(one, Table)]
+            console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in tables))
+        console.print(*shown, sep="\n")
+    elif output.form in COMPARISON_FORMS:
+        write_output(comparison.to_text(output.form, **layout._asdict()), output)
+    else:
+        print_frame(stack_groups(comparison), output)
+
+
+def _write_one(
+    qrels: Any, systems: dict[str, Any], measures: list[Any], path: Path, rel: float | None, settings: dict[str, Any]
+) -> None:
+    """Write the baseline file of a single run."""
+    (name, run), *_ = systems.items()
+    asked = parse_measures(
+        [*add_fixed_iterations(parse_measures(measures, rel=rel), settings["iterations"]), NumIter, NumResults]
+    )
+    scores = run_evaluate(
+        qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns")}
+    )
+    outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])
+    write_baseline(scores, path, system=name, outcomes=outcomes)
+    shared.say(f"signature: {format_signature(scores.signature)}")
+    shared.say(f"written: {path}")
 
 
 def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
-    """Return the baseline that a required line means where none is named; None if no line needs one."""
+    """Return the baseline of requirements without --baseline; None if no requirement needs one."""
     line = next((line for line in lines if line.bound is None), None)
     if line is None:
         return None
     if against is not None:
         raise InputError(
-            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
-            "it; leave out one of them, or require a number"
+            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out one of them, or require a "
+            "number"
         )
     return "baseline" if "baseline" in names else names[0]
-
-
-def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
-    """Print the outcome of each line on stderr, and return whether all of them hold."""
-    for line in lines:
-        if forbids_improvement(line):
-            better = "higher" if find_direction(line.measure) == "up" else "lower"
-            notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
-    outcomes = check_requirements(comparison, lines)
-    for outcome in outcomes:
-        shared.say(outcome)
-    return all(outcome.holds for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""How the program ends: all exit statuses, one sentence for every error, and nothing left behind after a signal."""
+"""How the program ends: exit statuses, one sentence for every error, and clean-up after a signal."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from goodgain.files.opening import error_reason
 
 
 class ExitStatus(IntEnum):
-    """What the program ends with; `GoodgainError.exit_status` says which errors are of the input."""
+    """The exit statuses of the program; see also `GoodgainError.exit_status`."""
 
     DONE = 0
     FAILED = 1
     WRONG_INPUT = 2
     REQUIREMENT_FAILED = 3
-    #: Added to the number of the signal that ended the program, as shells do: 130 by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+    #: Plus the number of the signal, as in shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP.
     BY_SIGNAL = 128
 
 
-#: Signals that ask the program to end; what it writes is removed first. SIGHUP: its terminal was closed.
+#: Signals that ask the program to end. SIGHUP: its terminal was closed.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class _Terminated(BaseException):
-    """Raised where the program is when a signal, its argument, arrives, so that whatever it does is undone."""
+    """Raised on a signal, its argument, to let context managers clean up."""
 
 
 def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option] | None = None) -> int:
-    """Call the program and return its exit status; every error becomes a sentence on standard error.
+    """Call the program and return its exit status; print every error as a sentence on standard error.
 
-    Our own errors name `options` of the command line where they name arguments in Python.
+    In the sentences of our own errors, `options` replace Python arguments.
     """
     with _open_standard_streams():
         try:
@@ -59,7 +59,7 @@ def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option
             if isinstance(error, GoodgainError):
                 sentence = name_options(sentence, options or {})
             if sentence:
-                with suppress(OSError, ValueError):  # standard error is full or closed: the exit status has to say it
+                with suppress(OSError, ValueError):  # standard error may be full or closed
                     print(f"goodgain: {sentence}", file=sys.stderr, flush=True)
             return status
         finally:
@@ -68,7 +68,7 @@ def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option
 
 
 def _explain(error: BaseException) -> tuple[int, str]:
-    """Return the exit status and the sentence for an error; an empty one where nobody is left to read it."""
+    """Return the exit status and the sentence for an error; an empty sentence if nobody can read it."""
     match error:
         case GoodgainError():
             return error.exit_status, " ".join(str(error).split())
@@ -80,27 +80,27 @@ def _explain(error: BaseException) -> tuple[int, str]:
         case _Terminated():
             return ExitStatus.BY_SIGNAL + error.args[0], f"ended by {error.args[0].name}"
         case OSError() if error.errno == errno.EPIPE:
-            return ExitStatus.FAILED, ""  # the reader of our output has closed the pipe, as `head` does
+            return ExitStatus.FAILED, ""  # the reader closed the pipe, as `head` does
         case OSError():
             reason = error_reason(error)
             if error.filename is None:
-                sentence = f"the output cannot be written to standard output ({reason}); write it to another place"
+                sentence = f"standard output cannot be written ({reason}); write the output to another place"
             else:
                 sentence = f"{str(error.filename)[:200]!r}: {reason}; give another place"
             return ExitStatus.FAILED, sentence
         case UnicodeEncodeError():
             shown = f"{str(error.object)[:200]!r}"
-            return ExitStatus.WRONG_INPUT, f"{shown} is not text in UTF-8; write such names and arguments in UTF-8"
+            return ExitStatus.WRONG_INPUT, f"{shown} is not UTF-8 text; write names and arguments in UTF-8"
         case MemoryError():
-            sentence = "there is not enough memory for this input; give the process more, or split the input"
+            sentence = "there is not enough memory for this input; give the process more memory, or split the input"
             return ExitStatus.FAILED, sentence
         case _:
-            sentence = f"{_describe_unexpected(error)}; this is an error of goodgain: please report it with this line"
+            sentence = f"{_describe_unexpected(error)}; this is a bug in goodgain: please report it with this line"
             return ExitStatus.FAILED, sentence
 
 
 def _describe_unexpected(error: BaseException) -> str:
-    """Return class, text and place of an error that nobody foresaw, in one line."""
+    """Return class, text and place of an unexpected error, in one line."""
     folder = Path(__file__).parents[1]
     places = [
         f"{Path(frame.filename).relative_to(folder)}:{frame.lineno}"
@@ -113,18 +113,18 @@ def _describe_unexpected(error: BaseException) -> str:
 
 @contextmanager
 def _raise_for_signals() -> Iterator[None]:
-    """Raise `_Terminated` where a signal asks the program to end, once: what follows is not to be interrupted."""
+    """Raise `_Terminated` on the first signal to end; later ones must not interrupt the clean-up."""
 
     def raise_terminated(number: int, _frame: FrameType | None) -> None:
         for one in before:
             signal.signal(one, signal.SIG_IGN)
         raise _Terminated(signal.Signals(number))
 
-    handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # nohup has one ignored
+    handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
     before = {number: signal.getsignal(number) for number in (*handled, signal.SIGINT)}
     for number in handled:
         signal.signal(number, raise_terminated)
-    # Polars' hook, which it sets when it is imported, lets waits and reads go on after Ctrl-C: Python's own takes its place
+    # The hook that Polars sets on import lets waits and reads continue after Ctrl-C: restore Python's own.
     signal.signal(signal.SIGINT, before[signal.SIGINT])
     try:
         yield
@@ -134,9 +134,9 @@ def _raise_for_signals() -> Iterator[None]:
 
 
 class _EscapedStream:
-    """A text stream in which control characters are made visible, so that no id or name can steer a terminal.
+    """A text stream that makes control characters visible: an id or name must not control a terminal.
 
-    Tables of rich are written to `raw`, the stream itself: rich colours them, and their texts are escaped before.
+    Tables of rich go to `raw`, the stream itself: they contain colours, and their texts are already escaped.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -152,17 +152,17 @@ class _EscapedStream:
 
 @contextmanager
 def _open_standard_streams() -> Iterator[None]:
-    """Make standard output and standard error safe to print to, for as long as the program runs.
+    """Make standard output and standard error safe to print to while the program runs.
 
-    What the encoding of a stream lacks is written as `\\xe4`: a name of a file must not end a program that has computed its
-    numbers. A closed file gets a place to go, or the next file that is opened would take its number, and with it what is
-    printed; writing to it is an error, as for a full disk.
+    Characters that the encoding of a stream lacks become `\\xe4`: the name of a file must not end a program after its work.
+    A closed stream becomes /dev/null, read-only: else the next opened file would get its number and the output. Writing to it
+    is an error, as for a full disk.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number: this one
     with ExitStack() as stack:
         out, err = (
             stream or stack.enter_context(open(number, "w", closefd=False))
@@ -178,7 +178,7 @@ def _open_standard_streams() -> Iterator[None]:
 
 
 def _flush_or_drop(stream: TextIO) -> None:
-    """Write what was printed. What cannot be written goes nowhere: Python would try it once more when it ends."""
+    """Flush a stream; drop what cannot be written, or Python would try again on exit."""
     try:
         stream.flush()
     except (OSError, ValueError):

@@ -1,10 +1,11 @@
-"""The command evaluate: scores one run, or several with -m, and prints their values."""
+"""The command evaluate: scores one run, or several with -m."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,12 +13,16 @@ import ir_measures
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
+from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
+from goodgain.formats import Qrels
 from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -36,11 +41,13 @@ from goodgain.measures.thresholds import warn_of_labels
     "--measure",
     "measures",
     multiple=True,
-    help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
+    help="A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
 @shared.rel_option
-@click.option("-q", "--by-query", is_flag=True, help="Print the values of each query too.")
-@click.option("-n", "--no-summary", is_flag=True, help="With -q: leave out the rows of all queries.")
+@require_option(".")
+@junit_option
+@click.option("-q", "--by-query", is_flag=True, help="Also print the values of each query.")
+@click.option("-n", "--no-summary", is_flag=True, help="With -q: print no means over all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
 @shared.output_option("tsv")
 @shared.full_option
@@ -50,9 +57,15 @@ from goodgain.measures.thresholds import warn_of_labels
     "--mean",
     type=click.Choice(MEANS),
     default=MEANS[0],
-    help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
+    help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
+@click.option(
+    "--human",
+    metavar="FILE",
+    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
+)
+@shared.groups_option
 @shared.order_option
 @shared.reading_options
 def evaluate(
@@ -60,6 +73,8 @@ def evaluate(
     arguments: tuple[str, ...],
     measures: tuple[str, ...],
     rel: float | None,
+    required: tuple[str, ...],
+    junit: Path | None,
     by_query: bool,
     no_summary: bool,
     places: int,
@@ -69,61 +84,93 @@ def evaluate(
     provider: str | None,
     mean: str,
     bounds: bool,
+    human: str | None,
+    groups: Path | None,
     order: str,
     **reading: Any,
 ) -> None:
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
-    QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
-    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; goodgain measures lists the
-    measures that are computed here.
+    QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
+    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
     if no_summary and not by_query:
-        raise InputError("--no-summary (-n) leaves nothing to print without --by-query (-q); give both, or neither")
+        raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
-        raise InputError(f"--bounds are those of the arithmetic mean; leave out --mean {mean}")
+        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
+    if groups is not None and (bounds or mean != MEANS[0]):
+        raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
+    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):
+        raise InputError(
+            "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
+        )
     named = bool(measures)
-    if not named and len(arguments) < 2:
+    lines = [parse_requirement(text, rel=rel) for text in required]
+    if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     try:
-        asked = parse_measures(measures or arguments[1:], rel=rel)
+        asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
         if not files:
             raise
         raise InputError(
-            f"{files[0]} is a file where measures stand; give measures with -m to score several runs"
+            f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
         ) from None
-    shared.check_outputs([output.path], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()])
+    shared.check_outputs(
+        [output.path, junit],
+        [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()],
+    )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
+        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
         with NoticesOfSystems() as notices:
             for name, run in systems.items():
                 with notices.of(name) if several else nullcontext():
                     check_columns_used(reading["columns"], run, judged)
-                    scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
+                    scores[name] = score_run(judged, run, asked, **options)
         values = [
-            *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
-            *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+            *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
+            *(_list_values_by_group(scores) if groups is not None else ()),
+            *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
+        if human is not None:
+            values = _list_corrected_means(judged, human, systems, asked)
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
+    exit_if_failed(check_lines(scores, lines, junit))
 
 
-def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
-    """Return the values of each query, system by system within a query."""
+def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:
+    names: dict[str, str] = {}
+    if groups is not None:
+        names = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
     found = [
-        Value(query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None)
+        Value(
+            query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None, group=names.get(query_id)
+        )
         for system, of in scores.items()
         for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]
-    return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
+    return sorted(found, key=lambda value: str(value.query_id))  # a stable sort
+
+
+def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
+    """Return the values over each group, system by system within a group."""
+    found = [
+        Value(None, measure, system, value, queries, group=group)
+        for system, of in scores.items()
+        if of.by_group is not None
+        for group, measure, queries, value in of.by_group.iter_rows()
+    ]
+    return sorted(found, key=lambda value: str(value.group))
 
 
 def _list_means(
@@ -138,10 +185,28 @@ def _list_means(
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
 
 
-def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
-    """Print on stderr how many queries the numbers stand for, and unless `brief` how they were made.
+def _list_corrected_means(
+    qrels: Qrels, human: str, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
+) -> list[Value]:
+    """Return the means under a model's labels, corrected by people's, each with its interval."""
+    from goodgain.judging.aggregation import aggregate
+    from goodgain.judging.conclusions_from_model_labels import estimate_means
 
-    Of the unique results it prints the judged share, unless all are judged, or a notice says that few are.
+    people = aggregate(human, how="mean")
+    found = {system: estimate_means(people, qrels, run, list(measures)) for system, run in systems.items()}
+    one = next(iter(next(iter(found.values())).values()))
+    shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
+    return [
+        Value(None, measure, system, estimate.powered[0], bounds=estimate.powered[1:], is_interval=True)
+        for system, of in found.items()
+        for measure, estimate in of.items()
+    ]
+
+
+def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
+    """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage.
+
+    The coverage is left out if all results are judged, or if it is so low that a notice gives it.
     """
     signature = scores.signature | mean
     shared.say(
@@ -159,6 +224,5 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
 
 
 def _show_some(query_ids: pl.Series) -> str:
-    """Return the first of some queries in brackets; nothing where there are none."""
     shown = list_examples(query_ids)
     return f" ({', '.join(shown)}{', ...' * (len(query_ids) > len(shown))})" if shown else ""

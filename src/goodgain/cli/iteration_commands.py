@@ -1,4 +1,4 @@
-"""The commands ledger and curve: what each iteration brought, query by query, and the mean of each measure at it."""
+"""The commands ledger (what each iteration of each query found) and curve (the mean of measures at each iteration)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from goodgain.reporting.plots.pictures import draw_curves, write_picture
 )
 @shared.qrels_argument
 @shared.run_argument
-@click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
+@click.option(
+    "-m", "--measure", "measures", multiple=True, help="A measure of ours, without @: adds its value at each iteration."
+)
 @shared.rel_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -38,10 +40,10 @@ def ledger(
     spreadsheet: bool,
     **reading: Any,
 ) -> None:
-    """Print what each iteration of each query brought: results, repeats, good documents, gain.
+    """Print what each iteration of each query found: results, repeats, good documents, gain.
 
-    A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
-    goodgain curve prints the means over all queries.
+    A query has no row after its last iteration, so a mean over rows leaves out queries that have stopped. goodgain curve
+    prints means over all queries.
     """
     shared.check_outputs([output.path], [qrels, run])
     judged, systems = shared.open_systems(qrels, [run], **reading)
@@ -60,10 +62,10 @@ def ledger(
 @shared.qrels_argument
 @shared.runs_argument
 @click.option(
-    "-m", "--measure", "measures", multiple=True, required=True, help="One of ours, or several, without @: -m 'CG SRE'."
+    "-m", "--measure", "measures", multiple=True, required=True, help="Measures of ours, without @: -m 'CG SRE'."
 )
 @shared.rel_option
-@click.option("--upto", type=int, help="The last iteration; default: the last one that any query has.")
+@click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
 @shared.places_option("Decimals in a table.")
 @click.option(
     "--resamples", type=click.IntRange(0), default=9_999, help="Number of bootstrap samples; 0: no intervals."
@@ -89,11 +91,11 @@ def curve(
     rows: str,
     **reading: Any,
 ) -> None:
-    """Print the mean of each measure at every iteration: at i it is what evaluate prints for CG@i.
+    """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
 
-    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Every mean is over all queries of the qrels: a query
-    that has stopped goes on with empty iterations. "searching" is the number of queries that still searched, "coverage" the
-    judged share of the results that were new at this iteration. A terminal also shows each curve as a line of small bars.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system. Every mean is over all queries of the qrels: a query that has
+    stopped counts as having empty iterations. "searching" is the number of queries that still search, "coverage" the judged
+    share of the new results of this iteration. A terminal also shows each curve as a line of small bars.
     """
     shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
     judged, systems = shared.open_systems(qrels, runs, **reading)

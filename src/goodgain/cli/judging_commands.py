@@ -1,4 +1,4 @@
-"""The commands pool and judge: a sheet of what nobody has judged yet, and one qrels from the grades of several judges."""
+"""The commands pool and judge: a sheet of unjudged documents, and one qrels from the grades of several judges."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from goodgain.files.table_writing import write_frame
 from goodgain.formats import write_qrels
 from goodgain.formats.column_names import check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.judging import judge_agreement
-from goodgain.judging.aggregation import RULES, aggregate
+from goodgain.judging import judge_agreement, pooling
+from goodgain.judging.aggregation import RULES, aggregate, find_disputed
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
@@ -30,34 +30,50 @@ from goodgain.judging.scales import find_scale
     )
 )
 @shared.runs_argument
-@click.option("-k", "depth", type=shared.COUNT, default=20, help="Results of an iteration that are looked at.")
-@click.option("--qrels", metavar="QRELS", help="The judgments there are: their documents are left out.")
+@click.option(
+    "-k",
+    "depth",
+    type=shared.COUNT,
+    help="Results of an iteration that are looked at. Default: 20, all of drawn queries.",
+)
+@click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.file_option("--results", help="What convert --results wrote: adds titles, URLs, snippets.")
 @click.option("--flattened", is_flag=True, help="The first k documents of the flattened run, not of every iteration.")
+@click.option(
+    "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
+)
+@click.option("--seed", type=int, default=42, help="The seed of --sample-queries.")
 @shared.file_option("-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl.")
 @shared.spreadsheet_option
 @shared.reading_options
 def pool(
     runs: tuple[str, ...],
-    depth: int,
+    depth: int | None,
     qrels: str | None,
     results: Path | None,
     flattened: bool,
+    sample_queries: int | None,
+    seed: int,
     output: Path,
     spreadsheet: bool,
     **reading: Any,
 ) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
 
-    RUN is what evaluate takes. The sheet says how many of the runs found a document so, and at which iteration first.
+    RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
-    from goodgain.judging import pooling
-
     pooling.check_sheet_name(output)
     shared.check_outputs([output], [*shared.find_systems(runs).values(), qrels, results])
     judged, systems = shared.open_systems(qrels, runs, **reading)
     pooled = pooling.pool(
-        systems, k=depth, qrels=judged, results=results, flattened=flattened, columns=reading["columns"]
+        systems,
+        k=depth,
+        qrels=judged,
+        results=results,
+        flattened=flattened,
+        sample_queries=sample_queries,
+        seed=seed,
+        columns=reading["columns"],
     )
     pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
@@ -69,6 +85,15 @@ def _parse_labels(_context: click.Context, _option: click.Parameter, value: str 
         return None if value is None else [float(label) for label in value.split(",")]
     except ValueError:
         raise InputError(f"--file-labels {value}: write a number for each file, with commas: 1,2") from None
+
+
+def _parse_weights(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, float] | None:
+    try:
+        return {judge: float(weight) for judge, _, weight in (value.rpartition("=") for value in values)} or None
+    except ValueError:
+        raise InputError(f"--weight {values[0]}: write JUDGE=WEIGHT, such as anna=2") from None
 
 
 @click.command(
@@ -103,6 +128,17 @@ def _parse_labels(_context: click.Context, _option: click.Parameter, value: str 
 @click.option(
     "--label", type=float, help="The label of each row, for files without one: lists of supporting documents."
 )
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="JUDGE=WEIGHT",
+    callback=_parse_weights,
+    help="How much a judge counts in a mean or majority; JUDGE may be the model alone. Default: 1.",
+)
+@shared.file_option(
+    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
+)
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(
@@ -110,13 +146,14 @@ def _parse_labels(_context: click.Context, _option: click.Parameter, value: str 
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement HUMAN MODEL: whether both put these systems in one order; of two, their difference.",
+    help="With --agreement HUMAN MODEL: one system's mean, the difference of two, or the order of more under both labels.",
 )
 @click.option("-m", "--measure", default="CG@3", help="What the systems are compared on.")
 def judge(
     grades: tuple[Path, ...],
     output: Path | None,
     scale: str | None,
+    disputed: Path | None,
     agreement: bool,
     names: bool,
     runs: tuple[str, ...],
@@ -129,18 +166,21 @@ def judge(
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
     pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list. A file
-    that does not say who judged is of one judge, named by the file. With --columns or --label each file is read as qrels.
+    that does not name its judges is of one judge, named by the file.
+    With --columns or --label each file is read as qrels.
     """
     if agreement and scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
     if names and not agreement:
-        raise InputError("--names says what --agreement prints; give both")
-    if output is None and not agreement:
-        raise InputError("the labels need a file: -o QRELS; --agreement alone writes none")
+        raise InputError("--names needs --agreement. Give both")
+    if output is None and disputed is None and not agreement:
+        raise InputError("the labels need a file: -o QRELS. --agreement alone writes none")
     if runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     systems = shared.find_systems(runs)
-    shared.check_outputs([output], [*grades, *systems.values()])
+    if disputed is not None:
+        pooling.check_sheet_name(disputed)
+    shared.check_outputs([output, disputed], [*grades, *systems.values()])
     sources: Any = list(grades)
     if columns or label is not None:
         sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
@@ -149,7 +189,11 @@ def judge(
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)
-    report = None if scale is None or not agreement else judge_agreement.agreement(found, scale=scale, names=names)
+    report = (
+        None
+        if scale is None or not agreement
+        else judge_agreement.agreement(found, scale=scale, names=names, intervals=True)
+    )
     if output is not None:
         (write_qrels if container(output) == "text" else write_frame)(labels, output)
         labelled = labels.get_column("relevance").count()
@@ -157,10 +201,14 @@ def judge(
             f"{output}: documents: {labels.height:,}, with a label: {labelled:,}, "
             f"judges: {found.frame.get_column('judge').n_unique():,}, ties: {labels.get_column('tie').sum():,}"
         )
+    if disputed is not None:
+        sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
+        pooling.write_sheet(sheet, disputed)
+        shared.say(f"{disputed}: documents for people: {sheet.height:,}")
     if report is not None:
         _print_agreement(report)
     if runs:
-        people, model = (aggregate(path, scale=scale, **rule) for path in grades)
+        people, model = (aggregate(path, scale=scale, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])
         _check_has_labels(model, grades[1:])
         _print_conclusions(people, model, systems, measure)
@@ -178,7 +226,8 @@ def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
 def _print_agreement(report: Agreement) -> None:
     for name, value in report.overall.items():
         print(name, _format_value(value), sep="\t")
-    for frame in (report.judges, report.pairs, report.confusion):
+    intervals = [] if report.intervals is None else [report.intervals]
+    for frame in (report.judges, report.pairs, *intervals, report.confusion):
         grades = [name for name in ("grade", "other_grade") if name in frame.columns]
         short = frame.with_columns(
             pl.Series(name, [f"{grade:g}" for grade in frame[name]], pl.String) for name in grades
@@ -188,22 +237,33 @@ def _print_agreement(report: Agreement) -> None:
 
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
-    """Print whether the model's labels lead where people's do: the order of systems; of two systems, their difference."""
-    from goodgain.judging.conclusions_from_model_labels import compare_orders, estimate_difference
+    """Print the order of systems under both labels; of one or two systems the means, and their difference."""
+    from goodgain.judging.conclusions_from_model_labels import (
+        PoweredEstimate,
+        compare_orders,
+        estimate_difference,
+        estimate_means,
+    )
 
-    print()
-    if len(systems) == 2:
-        found = estimate_difference(people, model, systems, measure)
-        one, other = systems
-        print(f"{measure}: {one} minus {other}", "difference", "low", "high", sep="\t")
+    def print_estimate(title: str, kind: str, found: PoweredEstimate) -> None:
+        print(f"{measure}: {title}", kind, "low", "high", sep="\t")
         print(f"people, {found.queries} queries", *(f"{value:.4f}" for value in found.human), sep="\t")
         both = f"people and {found.further} further queries of the model, weight {found.weight:.2f}"
         print(both, *(f"{value:.4f}" for value in found.powered), sep="\t")
+
+    print()
+    if len(systems) <= 2:
+        for name, run in systems.items():
+            for found in estimate_means(people, model, run, measure).values():
+                print_estimate(name, "mean", found)
+        if len(systems) == 2:
+            print_estimate(" minus ".join(systems), "difference", estimate_difference(people, model, systems, measure))
         return
     order = compare_orders(people, model, systems, measure)
     print(order.means.write_csv(separator="\t", float_precision=4), end="")
-    for name in ("tau", "tau_top", "tau_ap"):
-        print(name, _format_value(getattr(order, name)), sep="\t")
+    print("\ncorrelation", "value", "low", "high", sep="\t")
+    for name, interval in order.intervals.items():
+        print(name, *map(_format_value, (getattr(order, name), *(interval or (None, None)))), sep="\t")
 
 
 def _format_value(value: float | None) -> str:

@@ -1,7 +1,9 @@
-"""The command label: asks a language model for grades of the documents that nobody judged."""
+"""The command label: asks language models for grades of unjudged documents."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +22,17 @@ from goodgain.files.table_writing import write_frame
 
 if TYPE_CHECKING:
     from goodgain.labelling.answers_and_journal import Answer, Journal
-    from goodgain.labelling.endpoint import Key, Spent
-    from goodgain.labelling.prompt_requests import Parameters
-    from goodgain.labelling.retries_and_budget import Done, Plan, Report
+    from goodgain.labelling.budget_and_pace import Budget, Spent
+    from goodgain.labelling.calls import Plan, Report
+    from goodgain.labelling.endpoint import Key
 
-#: More calls than these need a yes.
+#: More calls than these need confirmation.
 _ASK_ABOVE = 100
 _MILLION = 1_000_000
+#: For a cost before the run: bytes of a token, and tokens of an answer without a thought.
+_BYTES_OF_TOKEN, _TOKENS_OF_ANSWER = 4, 60
+#: Queries that the closing lines name.
+_NAMED_QUERIES = 5
 
 
 def _parse_temperature(_context: click.Context, _option: click.Parameter, value: str) -> float | None:
@@ -36,6 +42,23 @@ def _parse_temperature(_context: click.Context, _option: click.Parameter, value:
         return float(value)
     except ValueError:
         raise InputError(f"--temperature {value}: give a number, or none") from None
+
+
+def _parse_headers(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    parts = [value.partition(":") for value in values]
+    if not all(sign and name.strip() for name, sign, _ in parts):
+        raise InputError("--header: write NAME:VALUE, such as X-Title:labels")
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def _parse_json(_context: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    try:
+        found = None if value is None else json.loads(value)
+    except ValueError:
+        found = value
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f"--extra-body {value}: give a JSON object, such as '{{\"top_k\": 1}}'")
+    return found
 
 
 @click.command(
@@ -50,156 +73,207 @@ def _parse_temperature(_context: click.Context, _option: click.Parameter, value:
 @click.option("--queries", required=True, help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")
 @click.option("--texts", metavar="FILE", help="doc_id and text of the documents: .jsonl, .csv, .tsv, .parquet.")
 @click.option("--results", metavar="FILE", help="What convert --results wrote: titles, URLs and snippets of the runs.")
-@click.option("--qrels", metavar="QRELS", help="Judgments that there are: their documents are left out.")
-@click.option("-k", "depth", type=shared.COUNT, help="Results of an iteration that are graded. Default: all.")
+@click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
+@click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
-@click.option("--model", required=True, help="The name that the endpoint has for the model.")
+@click.option(
+    "--model",
+    "model",
+    multiple=True,
+    required=True,
+    help="The endpoint's name for the model; several models are several judges.",
+)
 @click.option(
     "--base-url", help="The address of the endpoint. Default: the variable OPENAI_BASE_URL. None is built in."
 )
 @click.option("--key-variable", default="OPENAI_API_KEY", help="The variable that holds the key.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="A header of the requests.",
+    callback=_parse_headers,
+)
 @shared.file_option("-o", "--output", metavar="GRADES", help="The grades: .jsonl or .parquet.")
-@click.option("--prompt", metavar="FILE", help="A prompt of your own, with {{query}} and {{document}}.")
+@click.option(
+    "--prompt",
+    metavar="FILE",
+    help="A file with {{query}} and {{document}}, or a built-in prompt: good-gain (default), good-gain-1, umbrela.",
+)
 @click.option("--temperature", default="0", callback=_parse_temperature, help="A number, or none.")
 @click.option("--samples", type=shared.COUNT, default=1, help="Grades of each document.")
-@click.option("--schema/--no-schema", default=True, help="Ask the endpoint to hold answers to a JSON schema.")
-@click.option("--max-output-tokens", type=shared.COUNT, default=400, help="The largest answer.")
+@click.option("--schema/--no-schema", default=True, help="Request answers that follow a JSON schema.")
+@click.option(
+    "--max-output-tokens", type=shared.COUNT, help="The limit of an answer, thinking included. Default: 2000."
+)
 @click.option(
     "--output-limit",
     type=click.Choice(["max_completion_tokens", "max_tokens"]),
     default="max_completion_tokens",
-    help="The endpoint's name for that.",
+    help="The endpoint's name for that limit.",
 )
-@shared.file_option("--journal", help="Keeps every answer, so that none is asked for twice. Default: GRADES.journal.")
+@click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
+@click.option(
+    "--extra-body", metavar="JSON", callback=_parse_json, help="More fields of the request, as a JSON object."
+)
+@shared.file_option(
+    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
+)
+@shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Send what failed before, and nothing else.")
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
-@click.option("--max-calls", type=click.IntRange(0), help="Calls in all.")
-@click.option("--max-tokens", type=click.IntRange(0), help="Tokens in all, sent and received.")
+@click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
+@click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
 @click.option("--requests-per-minute", type=shared.COUNT, help="Calls in any sixty seconds.")
 @click.option("--tokens-per-minute", type=shared.COUNT, help="Tokens in any sixty seconds.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds of a call.")
-@click.option("--tries", type=shared.COUNT, default=6, help="Calls for a document that may succeed later.")
-@click.option("--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the summary.")
-@click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without a question.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds without a byte.")
+@click.option("--tries", type=shared.COUNT, default=6, help="How often a call is sent that fails.")
+@click.option(
+    "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."
+)
+@click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
 @click.option(
     "--audit",
     type=shared.COUNT,
     metavar="N",
-    help="Add instructions to N documents, and print how often grades rise.",
+    help="Add prompt injections to N documents, and print how often grades rise.",
 )
-@shared.file_option("--write-batch", help="Send nothing; write a batch file.")
+@shared.file_option("--write-batch", help="Send nothing; write a batch file: .jsonl for OpenAI, .json for Anthropic.")
 @shared.file_option("--read-batch", multiple=True, help="Send nothing; read the answers of a batch.")
 def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
-    """Ask a language model for a grade 0..4 of every document that nobody judged.
+    """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
-    `goodgain evaluate` takes those of one judge as they are. A document without an answer has no grade and a status that says
-    why, never a 0.
+    `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
+    that says why.
     """
+    from goodgain.judging.aggregation import find_disputed
+    from goodgain.judging.pooling import write_sheet
     from goodgain.labelling import model_labels
     from goodgain.labelling.answers_and_journal import Journal
     from goodgain.labelling.batch_files import read_batch, write_batch
-    from goodgain.labelling.documents_to_label import collect_documents
-    from goodgain.labelling.endpoint import Key, Spent
+    from goodgain.labelling.budget_and_pace import Budget, Limits
+    from goodgain.labelling.calls import plan_calls
+    from goodgain.labelling.endpoint import Key
     from goodgain.labelling.injection_audit import count_rises, prepare_audit
-    from goodgain.labelling.prompt_requests import Parameters, read_prompt
-    from goodgain.labelling.retries_and_budget import Done, plan_calls
+    from goodgain.labelling.prompt_requests import Parameters
 
     batch, answered, audited = (options[name] for name in ("write_batch", "read_batch", "audit"))
     _check_files(sources, output, options)
-    parameters = Parameters(**{name: options[name] for name in Parameters.__dataclass_fields__})
-    model_labels.check_samples(options["samples"], options["temperature"])
-    key = Key(options["key_variable"]) if batch is None and (audited is not None or not answered) else None
-    prompt = read_prompt(options["prompt"])
-    wanted, systems = collect_documents(
+    budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
+    sends = batch is None and (audited is not None or not answered)
+    key = Key(options["key_variable"], options["headers"]) if sends else None
+    job = model_labels.prepare_job(
         shared.find_systems(sources),
         options["queries"],
-        k=options["depth"],
-        **{name: options[name] for name in ("texts", "results", "qrels", "max_characters")},
+        options["model"],
+        {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
+        **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
+        prompt=options["prompt"],
+        samples=options["samples"],
     )
+    wanted, prompt, requests = job.wanted, job.prompt, job.requests
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
-    job = model_labels.prepare_job(wanted, prompt, parameters, samples=options["samples"])
-    requests = [asked.request for asked in job]
     kept = options["journal"] or (None if output is None else output.with_name(f"{output.name}.journal"))
     with Journal.open(kept) as journal:
         retry_failed = options["retry"] is not None
         if batch is not None:
-            plan = plan_calls(requests, journal, retry_failed=retry_failed)
-            shared.say(f"{batch}: calls: {write_batch(plan.to_send, batch, parameters):,}")
+            to_send = plan_calls(requests, journal, retry_failed=retry_failed).to_send
+            written = write_batch(to_send, batch, budget.limits)
+            for path, calls in written.items():
+                shared.say(f"{path}: calls: {calls:,}")
+            if sum(written.values()) < len(to_send):
+                shared.say(f"the budget is spent: {len(to_send) - sum(written.values()):,} calls were not written")
             return
-        model_labels.warn_of_family(options["model"], systems)
+        model_labels.warn_of_family(options["model"], job.systems)
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
-        if key is not None and audited is not None:
-            audit = prepare_audit(wanted, prompt, parameters, documents=audited)
-            of_audit = plan_calls([request for some in audit.values() for request in some], journal)
-            rises = count_rises(audit, _send(of_audit, parameters, key, journal, options).answers)
+        audits = [
+            prepare_audit(wanted, prompt, one, documents=audited) for one in job.parameters if audited is not None
+        ]
+        of_audit = [request for audit in audits for some in audit.values() for request in some]
+        of_job = requests if output is not None and not answered else []
+        plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
+        answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
+        for one, audit in zip(job.parameters, audits, strict=False):
+            rises = count_rises(audit, answers, prompt.grades[-1])
+            if len(audits) > 1:
+                print(one.model)
             print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
         if output is None:
             return
-        plan = plan_calls(requests, journal, retry_failed=retry_failed)  # batch and audit may have answered some
-        done = Done(plan.known, Spent(), None)
-        if key is not None and not answered:
-            done = _send(plan, parameters, key, journal, options)
-        grades = model_labels.collect_grades(job, done.answers)
-        if done.stopped:
-            shared.say(f"{done.stopped}; grades not asked for: {model_labels.count_not_sent(grades):,}")
-        _write(grades, output)
+        answers = journal.find(one.key for one in requests if one is not None)  # batches may have answered some
+        grades = model_labels.collect_grades(job.asked, answers)
+        write_frame(grades, output)
+        if options["disputed"] is not None:
+            disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
+            sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
+            write_sheet(sheet, options["disputed"])
+            shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
+        _close(grades, output, budget, key, model_labels.find_shortfall(job.asked, answers))
 
 
 def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[str, Any]) -> None:
     """Check that there is a file for what is asked for, and that no file is both read and written."""
-    write, read = options["write_batch"], options["read_batch"]
+    from goodgain.judging.pooling import check_sheet_name
+
+    write, read, disputed = options["write_batch"], options["read_batch"], options["disputed"]
     if output is None and write is None and options["audit"] is None:
         raise InputError("the grades need a file: -o grades.jsonl")
     if write is not None and (read or output is not None or options["audit"] is not None):
-        raise InputError(
-            "--write-batch sends nothing and gives no grades; give it without -o, --read-batch and --audit"
-        )
-    if read and output is None:
-        raise InputError("--read-batch needs a file for the grades: -o grades.jsonl")
+        raise InputError("--write-batch sends nothing and gives no grades. Leave out -o, --read-batch and --audit")
+    if output is None and (read or disputed is not None):
+        raise InputError(f"{'--read-batch' if read else '--disputed'} needs a file for the grades: -o grades.jsonl")
     if output is not None:
         check_results_name(output)
+    if disputed is not None:
+        check_sheet_name(disputed)
     named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
-    shared.check_outputs([output, write, options["journal"]], [*shared.find_systems(sources).values(), *read, *named])
+    outputs = [output, write, disputed, options["journal"]]
+    shared.check_outputs(outputs, [*shared.find_systems(sources).values(), *read, *named])
 
 
-def _send(plan: Plan, parameters: Parameters, key: Key, journal: Journal, options: dict[str, Any]) -> Done:
-    """Send the calls that the journal does not answer, after a yes if they are many."""
-    from goodgain.labelling.endpoint import Endpoint, Spent, StoppedError
-    from goodgain.labelling.retries_and_budget import Done, Limits, send_calls
+def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:
+    """Send the calls that the journal does not answer, after confirmation if they are many."""
+    from goodgain.labelling.calls import send_calls
+    from goodgain.labelling.endpoint import Endpoint
+    from goodgain.labelling.model_labels import count_first_answers
 
-    calls, price = len(plan.to_send), options["price"]
+    calls = len(plan.to_send)
     answered = f"answers in the journal: {len(plan.known):,}"
     if not calls:
         shared.say(f"calls: 0; {answered}")
-        return Done(plan.known, Spent(), None)
-    endpoint = Endpoint(options["base_url"], parameters, key, timeout=options["timeout"])
-    most = sum(request.most_tokens for request in plan.to_send)
-    shared.say(f"calls: {calls:,}, at most {most:,} tokens, to {endpoint.host}; {answered}")
-    if calls > _ASK_ABOVE and not options["yes"]:
-        can_ask = sys.stdin.isatty() and sys.stderr.isatty()
-        if not (can_ask and click.confirm("Send them?", err=True)):
-            raise InputError(f"{calls:,} calls were not sent; give --yes to send more than {_ASK_ABOVE}")
-    limits = Limits(**{name: options[name] for name in Limits.__dataclass_fields__})
-    ended: Done | StoppedError
-    try:
-        with _show_progress(calls, price) as report:
-            ended = send_calls(plan, endpoint, journal, limits, report)
-    except StoppedError as error:
-        ended = error
-    spent = ended.spent
-    tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
-    shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, price)}")
-    if isinstance(ended, StoppedError):
-        raise ended
-    return ended
+        return plan.known
+    with Endpoint(options["base_url"], key, budget, timeout=options["timeout"]) as endpoint:
+        bytes_sent = sum(request.size for request in plan.to_send)
+        received = sum(request.most_output for request in plan.to_send)
+        shared.say(f"calls: {calls:,}, at most {bytes_sent + received:,} tokens, to {endpoint.host}; {answered}")
+        usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, options)
+        most = _add_price(bytes_sent, received, options)
+        cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
+        shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
+        older = count_first_answers(plan.to_send, journal)
+        if older:
+            shared.say(f"{older}; --prompt good-gain-1 goes on with them")
+        if (calls > _ASK_ABOVE or older) and not options["yes"]:
+            can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+            if not (can_ask and click.confirm("Send them?", err=True)):
+                why = older or f"more than {_ASK_ABOVE} need confirmation"
+                raise InputError(f"{calls:,} calls were not sent: {why}. Give --yes to send them")
+        try:
+            with _show_progress(calls, options) as report:
+                return send_calls(plan, endpoint, journal, report)
+        finally:
+            spent = budget.spent
+            tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
+            shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, options)}")
 
 
 @contextmanager
-def _show_progress(calls: int, price: tuple[float, float] | None) -> Iterator[Report]:
-    """Show how far the calls are, on a terminal."""
+def _show_progress(calls: int, options: dict[str, Any]) -> Iterator[Report]:
+    """Show the progress of the calls, on a terminal."""
     if not sys.stderr.isatty():
         yield lambda answer, spent: None
         return
@@ -212,27 +286,51 @@ def _show_progress(calls: int, price: tuple[float, float] | None) -> Iterator[Re
         def report(answer: Answer, spent: Spent) -> None:
             counts["failed" if answer.failed else str(answer.grade)] += 1
             told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-            progress.update(task, advance=1, description=f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, price)}")
+            shown = f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, options)}"
+            progress.update(task, advance=1, description=shown)
 
         yield report
 
 
-def _tell_cost(spent: Spent, price: tuple[float, float] | None) -> str:
-    if price is None:
-        return ""
-    return f", cost: {(spent.input_tokens * price[0] + spent.output_tokens * price[1]) / _MILLION:.4f}"
+def _add_price(sent: int, received: int, options: dict[str, Any]) -> float:
+    price: tuple[float, float] = options["price"] or (0.0, 0.0)
+    return (sent * price[0] + received * price[1]) / _MILLION
 
 
-def _write(grades: pl.DataFrame, output: Path) -> None:
-    """Write grades, and say how many there are of each, and how many failed and how."""
-    write_frame(grades, output)
+def _tell_cost(spent: Spent, options: dict[str, Any]) -> str:
+    cost = _add_price(spent.input_tokens, spent.output_tokens, options)
+    return f", cost: {cost:.4f}" if options["price"] else ""
+
+
+def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, shortfall: str) -> None:
+    """Say how many grades there are of each, where they are missing, and how to go on; raise if nothing was graded."""
+    from goodgain.labelling.calls import UnusableError
+
+    missing = grades.filter(pl.col("grade").is_null())
     told = [
         f"{kind}: {count:,}"
-        for name, of in (("grade", grades.drop_nulls("grade")), ("status", grades.filter(pl.col("grade").is_null())))
+        for name, of in (("grade", grades.drop_nulls("grade")), ("status", missing))
         for kind, count in of.group_by(name).len().sort(name).iter_rows()
     ]
     shared.say(f"{output}: {', '.join(told) or 'no documents'}")
-    if grades.get_column("grade").null_count():
-        shared.say(
-            "To go on, give the same command with --retry failed: it sends only what failed, and keeps all grades."
-        )
+    if missing.height:
+        counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
+        of_status = pl.format("{} {}", "status", "len").str.join(", ")
+        of_query = counts.group_by("query_id").agg(of_status, missing=pl.col("len").sum())
+        of_query = of_query.sort("missing", "query_id", descending=[True, False])
+        some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
+        more = ", ..." * (of_query.height > _NAMED_QUERIES)
+        shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
+    given = sys.argv[1:]
+    again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
+    if isinstance(budget.ended, str):
+        limits = (("calls", budget.limits.max_calls), ("tokens", budget.limits.max_tokens))
+        may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)
+        shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {may}")
+    elif missing.filter(~pl.col("status").is_in(["no_grade", "no_text", "not_sent"])).height:
+        command = shlex.join(["goodgain", *again, "--retry", "failed"])
+        shared.say(f"To go on: {command if key is None else key.hide(command)}")
+    if shortfall and not grades.get_column("grade").count():
+        raise UnusableError(shortfall)
+    if shortfall:
+        shared.say(shortfall)

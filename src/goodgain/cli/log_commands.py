@@ -1,4 +1,4 @@
-"""The commands convert and dedup, which make runs from agents' logs."""
+"""The commands convert and dedup: from agents' logs to runs."""
 
 from __future__ import annotations
 
@@ -29,67 +29,76 @@ _POLICIES = ("standard", "id", "strict", "content")
     )
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
-@shared.file_option("-o", "--output", metavar="RUN", required=True, help="The run; {system}: one each.")
-@shared.file_option("--results", help="The results too: .jsonl or .parquet.")
-@shared.file_option("--costs", help="What each iteration cost: .jsonl or .parquet.")
-@shared.file_option("--queries", help="What users asked: .jsonl or .parquet, for label.")
+@shared.file_option(
+    "-o",
+    "--output",
+    metavar="RUN",
+    required=True,
+    help="The run to write; {system} in its name: one run each.",
+)
+@shared.file_option("--results", help="Also write the results: .jsonl or .parquet.")
+@shared.file_option("--costs", help="Also write the cost of each iteration: .jsonl or .parquet.")
+@shared.file_option("--queries", help="Also write the users' questions, for goodgain label: .jsonl or .parquet.")
+@shared.file_option(
+    "--outcomes", help="Also write scores, rewards and feedback, for goodgain compare: .jsonl or .parquet."
+)
 @shared.file_option(
     "--with",
     "earlier",
     metavar="RESULTS",
     multiple=True,
-    help="Results of an earlier conversion: the same documents get the same doc_ids.",
+    help="Results of an earlier conversion: its documents keep their doc_ids.",
 )
 @shared.file_option(
     "--earlier-queries",
-    help="What --queries of an earlier conversion wrote: the same questions get the same query ids.",
+    help="The --queries file of an earlier conversion: its questions keep their query ids.",
 )
-@click.option("--format", default="auto", help="A format of docs/traces; auto finds it.")
-@click.option("--system", help="The one system to convert, where there are several; NAME-2: its second run.")
+@click.option("--format", default="auto", help="A format of docs/traces; auto detects it.")
+@click.option("--system", help="The system to convert, if there are several; NAME-2 is its second run.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="The policy that finds results which are the same document, in every query. Default: standard, where results have no ids.",
+    help="How to find results that are the same document, for all queries. Default: standard, for queries whose results lack ids.",
 )
 @click.option(
     "--turns",
     type=click.Choice(["last", "searching", "all"]),
     default="last",
-    help="Which turns of a conversation are queries; searching: the last one that searched.",
+    help="Which turns of a conversation become queries; searching is the last turn that searched.",
 )
-@click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
+@click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step.")
 @click.option(
     "--tools",
     multiple=True,
     metavar="NAME,...",
-    help="All tools that search, instead of the rule of docs/traces: --tools search,lookup.",
+    help="The tools that search; replaces the rule in docs/traces: --tools search,lookup.",
 )
-@click.option("--query-id", help="For traces without one: a constant, or a path such as /metadata/qid.")
+@click.option("--query-id", help="The query id of traces without one: a constant, or a path such as /metadata/qid.")
 @shared.file_option(
     "--query-ids",
-    help="A table of query_id and text (what was asked), or query_id and log (its id, file name or session).",
+    help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
 )
-@click.option("--citations", is_flag=True, help="Citations of answers are results.")
-@click.option("--reranked", is_flag=True, help="A reranker's list replaces its retriever's.")
+@click.option("--citations", is_flag=True, help="Count citations in answers as results.")
+@click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever.")
 @click.option(
     "--unrecorded",
     type=click.Choice(["raise", "empty", "skip"]),
     default="raise",
-    help="A search whose results the log lacks.",
+    help="What to do with a search whose results are not in the log.",
 )
-@click.option("--strict", is_flag=True, help="What is not understood is an error, also in traces with searches.")
-@click.option("--jobs", type=shared.COUNT, default=1, help="Processes.")
+@click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches.")
+@click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
 @shared.errors_option
 def convert(
     traces: tuple[str, ...], output: Path, policy: Any, tools: tuple[str, ...], jobs: int, **options: Any
 ) -> None:
     """Convert agents' logs to a run.
 
-    TRACE is a file, a folder or a pattern; docs/traces names the formats. NAME=TRACE names the system: the logs of several
-    systems are converted together, so that each document has one doc_id in all runs. What was counted, and which tools
-    were not, is printed on stderr: look at it once for every new agent.
+    TRACE is a file, a folder or a pattern; docs/traces lists the formats. NAME=TRACE names the system. Convert the logs of
+    several systems in one call: then each document has the same doc_id in all runs. Standard error shows what was counted,
+    and which tools were not: read it once for each new agent.
     """
     from goodgain.dedup import deduplicate, normalise_url
     from goodgain.traces import convert_traces
@@ -111,23 +120,23 @@ def convert(
 
 
 def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
-    """Return the files that arguments name; where they are NAME=TRACE, those of each system, which may have several."""
+    """Return the files of the arguments; for NAME=TRACE, name of the system -> its files."""
     named: dict[str, list[str]] = {}
     for name, path in map(shared.split_name, traces):
-        # the shell leaves a pattern as it is where NAME= stands before it
+        # the shell does not expand a pattern after NAME=
         found = [path] if os.path.exists(path) else sorted(glob(path))  # noqa: PTH110, PTH207  # any text is a path here
         named.setdefault(name, []).extend(found or [path])
     if "" not in named:
         return named
     if len(named) > 1:
         bare = named[""][0]
-        raise InputError(f"{bare}: other logs have the names of their systems; write NAME={bare}")
+        raise InputError(f"{bare}: the other logs name their systems; write NAME={bare}")
     return named[""]
 
 
 @contextmanager
 def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows the bytes read on a terminal; None in a pipe."""
+    """Yield a function that shows the bytes read so far; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -146,29 +155,31 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")
-@click.option("--explain", metavar="ID", help="Print why the results of this document are one.")
+@click.option("--explain", metavar="ID", help="Print why the results of this document are the same document.")
 @click.option("--policy", type=click.Choice(_POLICIES), default=_POLICIES[0], help="See docs/dedup.md.")
 @click.option(
     "--level",
     type=click.Choice(["passage", "document"]),
     default="passage",
-    help="The unit that is one document.",
+    help="The unit of a document.",
 )
-@click.option("--trust-doc-id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
+@click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")
 @shared.file_option(
     "--with",
     "earlier",
     metavar="RESULTS",
-    help="Results that have their documents: these are joined, and stay as they are.",
+    help="Results of an earlier deduplication: new results join its documents, which stay unchanged.",
 )
-@click.option("--each-system", is_flag=True, help="Each system by itself, instead of all of a query together.")
+@click.option(
+    "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
+)
 def dedup(
     results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
     earlier: Path | None,
 ) -> None:  # fmt: skip
-    """Find out which results are the same document, and write the results with the column document.
+    """Find results that are the same document, and write all results with a column document.
 
-    RESULTS is a file that goodgain convert --results wrote.
+    RESULTS is a file written by goodgain convert --results.
     """
     from goodgain.dedup import deduplicate
     from goodgain.traces import write_results

@@ -1,4 +1,4 @@
-"""Prints notices and errors in the words of the command line: options instead of Python's arguments, minor ones on request."""
+"""Prints notices and errors for the command line: with options instead of Python arguments, minor ones on request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 
 from goodgain.errors import GoodgainNotice, collect_notices
 
-#: Arguments that the command line spells with another option.
+#: Arguments whose option has another name.
 _OTHERWISE = {"retry_failed=True": "--retry failed", "deduplicate=None": "--dedup none", "deduplicate=": "--dedup"}
-#: An argument as messages write it: bounds=True, labels='iteration', columns= and the like, not inside a measure's name.
+#: An argument in a message, such as bounds=True, labels='iteration' or columns=, but not inside the name of a measure.
 _ARGUMENT = re.compile(
     r"(?:^|(?<=\s)|(?<=\s\())(?P<name>[a-z_]+)="
     r"(?P<value>\{[^}]*\}|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|True|False|None|-?[0-9]+(?:\.[0-9]+)?|)(?=[\s,;:.)]|$)"
@@ -23,7 +23,7 @@ _ARGUMENT = re.compile(
 
 
 def name_options(text: str, options: Mapping[str, click.Option]) -> str:
-    """Return a message with each Python argument written as the option of the command line.
+    """Replace each Python argument in a message by its option of the command line.
 
     >>> name_options("read it with labels='iteration'", {"labels": click.Option(["--labels"])})
     'read it with --labels iteration'
@@ -61,7 +61,7 @@ def find_options(command: click.Command) -> dict[str, click.Option]:
 
 
 def show_notices(options: Mapping[str, click.Option]) -> None:
-    """Print each notice once on standard error, from here on, and no other warning."""
+    """From here on, print each notice once on standard error, and no other warning."""
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
@@ -75,7 +75,7 @@ def show_notices(options: Mapping[str, click.Option]) -> None:
 
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
-    """Hold notices back until a command has printed its output; without `full`, count the minor ones alone."""
+    """Hold notices back until a command has printed its output; without `full`, only count the minor ones."""
     given: dict[str, GoodgainNotice] = {}
     try:
         with collect_notices(lambda one: given.update({str(one): one})):

@@ -1,4 +1,4 @@
-"""Prints frames, and values of measures for several systems, in the form that the user asked for."""
+"""Prints frames and values of measures in the requested form."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from goodgain.measures import MEASURES
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_direction, parse_measure
 
-#: The signs of a sparkline, from the lowest to the highest value, and how many one has at most.
+#: The characters of a sparkline by ascending value, and their largest number in one.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
-#: The width in which a name of a query, measure or system has room beside the values; longer ones go on below.
+#: The width for names of queries, measures or systems beside the values; longer names wrap.
 _NAME_WIDTH = 16
-#: In fewer characters (COLUMNS=0) rich leaves out columns, or all of a table.
+#: With fewer characters (COLUMNS=0) rich leaves out columns, or the whole table.
 _LEAST_WIDTH = 40
 _NO_BOUNDS = "no bounds"
 
 
 def open_console(stream: TextIO, *, width: int | None = None) -> Any:
-    """Return a console of rich that writes to a standard stream as it is: texts in its tables are escaped before."""
+    """Return a console of rich that writes to a standard stream unescaped: texts in its tables are already escaped."""
     from rich.console import Console
 
     console = Console(file=getattr(stream, "raw", stream), width=width)
@@ -41,9 +41,12 @@ def open_console(stream: TextIO, *, width: int | None = None) -> Any:
 class Value(NamedTuple):
     """One value of a measure.
 
-    `query_id` is None for a value over all queries, which is not a query called `all`. `queries` is the number that a mean
-    is over, where that is not all of them by definition. `bounds` are the least and the most that the value could be, None
-    and None for a measure without bounds; None if they were not asked for.
+    Attributes:
+        query_id: None for a value over all queries.
+        queries: the number of queries with a value, for a mean that can leave some out.
+        bounds: the least and the most; a pair of None for a measure without bounds; None if not requested.
+        is_interval: whether bounds are the low and the high end of an interval.
+        group: the group of queries; None without groups, and for a value over all queries.
     """
 
     query_id: str | None
@@ -52,10 +55,22 @@ class Value(NamedTuple):
     value: float | int | None
     queries: int | None = None
     bounds: tuple[float | None, float | None] | None = None
+    is_interval: bool = False
+    group: str | None = None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What the bounds are called."""
+        return ("low", "high") if self.is_interval else ("least", "most")
+
+    @property
+    def group_or_all(self) -> str:
+        """The group as it is shown; nothing for a query without one."""
+        return self.group or ("all" if self.query_id is None else "")
 
     @property
     def query(self) -> str:
-        """The query as it is shown."""
+        """The query in the output."""
         return "all" if self.query_id is None else self.query_id
 
 
@@ -71,7 +86,7 @@ def format_signature(signature: Mapping[str, Any]) -> str:
 
 
 def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = False) -> None:
-    """Print every row of a frame, or write it to a file; CSV for a spreadsheet has no formulas."""
+    """Print all rows of a frame, or write them to a file; CSV for a spreadsheet has no formulas."""
     if output.form == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
@@ -91,13 +106,13 @@ def _encode_frame(frame: pl.DataFrame, form: str) -> str | bytes:
         return json.dumps(frame.to_dicts(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     if form == "jsonl":
         return frame.write_ndjson()
-    content = io.BytesIO()  # Polars would raise an error of its own where standard output is full or closed
+    content = io.BytesIO()  # Polars has its own error for a full or closed standard output
     frame.write_parquet(content)
     return content.getvalue()
 
 
 def write_output(content: str | bytes, output: Output) -> None:
-    """Print what a command found, or write it to its file, whole or not at all."""
+    """Print the output of a command, or write it to its file atomically."""
     data = content.encode() if isinstance(content, str) else content
     if output.path is not None:
         with atomic_write(output.path) as file:
@@ -113,18 +128,21 @@ def write_output(content: str | bytes, output: Output) -> None:
 def print_values(
     values: Sequence[Value], output: Output, *, rows: str, places: int, by_query: bool, named: bool = True
 ) -> None:
-    """Print values in their order, or write them to a file: a column for each system or measure, in data forms a row each.
+    """Print values in their order, or write them to a file.
+
+    JSON, CSV and Parquet have a row per value; a table, Markdown, LaTeX and TSV have a column per system or measure.
 
     Args:
         values: the values.
         output: where, and the form.
-        rows: `measures` or `systems`: what has a row of its own in a table, Markdown, LaTeX or TSV.
-        places: decimals of these; -1 for full precision.
+        rows: `measures` or `systems`: the rows of a table, Markdown, LaTeX or TSV.
+        places: their decimals; -1 for full precision.
         by_query: whether there are values of single queries.
-        named: whether to name systems; if not, there is one, and TSV has no header, as ir_measures prints it.
+        named: whether to name systems; if not, there is only one, and TSV has no header, as in ir_measures.
     """
     if output.form in ("json", "jsonl", "csv", "parquet"):
-        objects = [_list_fields(one, by_query=by_query, named=named) for one in values]
+        grouped = any(one.group is not None for one in values)
+        objects = [_list_fields(one, by_query=by_query, grouped=grouped, named=named) for one in values]
         if output.form == "jsonl":
             write_output("".join(json.dumps(one, allow_nan=False) + "\n" for one in objects), output)
         else:
@@ -138,7 +156,7 @@ def print_values(
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
-            names = ([name] if value.bounds is None else [name, f"{name} least", f"{name} most"] for name, value in own)
+            names = ([name, *(f"{name} {end}" for end in value.ends if value.bounds)] for name, value in own)
             lines.insert(0, (*header[: len(words)], *chain(*names)))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
@@ -148,32 +166,33 @@ def print_values(
         write_output(write_grid(Grid("", header, len(body[0][0]), grid_rows), output.form), output)
 
 
-def _list_fields(one: Value, *, by_query: bool, named: bool) -> dict[str, Any]:
-    """Return a value as the fields of its row in JSON, CSV and Parquet."""
+def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"system": one.system} if named else {}
+    row |= {"group": one.group_or_all} if grouped else {}
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
-    return row | ({} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True)))
+    return row | ({} if one.bounds is None else dict(zip(one.ends, one.bounds, strict=True)))
 
 
-#: The words of a row, the query first if it is shown, and its values.
+#: The words of a row (the query first, if shown) and its values.
 _Row = tuple[list[str], list[Value]]
 _NO_VALUE = Value(None, "", "", None)
 
 
 def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[list[str], list[_Row]]:
-    """Return the header and the rows of a table."""
     name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
     columns = list(dict.fromkeys(getattr(one, across) for one in values))
-    cells: dict[tuple[str | None, str], dict[str, Value]] = {}
+    grouped = any(one.group is not None for one in values)
+    cells: dict[tuple[str | None, str | None, str], dict[str, Value]] = {}
     for one in values:
-        cells.setdefault((one.query_id, getattr(one, name)), {})[getattr(one, across)] = one
+        cells.setdefault((one.query_id, one.group, getattr(one, name)), {})[getattr(one, across)] = one
     body = []
-    for (_, word), of in cells.items():
-        query = [next(iter(of.values())).query] if by_query else []
-        body.append(([*query, word], [of.get(column, _NO_VALUE) for column in columns]))
-    return [*(["query"] if by_query else []), name, *columns], body
+    for (*_, word), of in cells.items():
+        first = next(iter(of.values()))
+        words = [*([first.query] if by_query else []), *([first.group_or_all] if grouped else []), word]
+        body.append((words, [of.get(column, _NO_VALUE) for column in columns]))
+    return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
@@ -193,7 +212,7 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
         cells = [Text(escape_controls(name)) for name in (*names[:-1], show_name(names[-1]))]
         table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
     console = open_console(sys.stdout)
-    # rich would cut numbers in a narrow console, and leave out names: a table that is wider goes on in the next line.
+    # In a narrow console rich would cut numbers and names: let the terminal wrap a wide table.
     columns = [[column.header, *column.cells] for column in table.columns]
     widths = [max(cell_len(str(cell)) for cell in cells) for cells in columns]
     widths[:words] = [min(width, _NAME_WIDTH) for width in widths[:words]]
@@ -202,12 +221,14 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
     shown = [value for _, values in body for value in values]
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
-    if any(value.bounds is not None for value in shown):
-        print("[least, most]: the value with every unjudged result at 0, and at the largest label of the qrels.")
+    if any(value.is_interval for value in shown):
+        print("[low, high]: the 95 % interval of the mean, corrected by people's labels.")
+    elif any(value.bounds is not None for value in shown):
+        print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
 
 def _write_cell(value: Value, places: int) -> str:
-    """Return a value with what belongs beside it, for a table."""
+    """Return a value for a table, with its number of queries and its bounds."""
     text, *bounds = _write_value(value, places)
     queries = "" if value.queries is None else f" ({value.queries:,})"
     if not bounds:
@@ -216,7 +237,6 @@ def _write_cell(value: Value, places: int) -> str:
 
 
 def _write_value(value: Value, places: int) -> list[str]:
-    """Return the text of a value, and of its bounds if it has them."""
     bounds = value.bounds or ()
     return [
         _format_value(value.value, places),
@@ -227,7 +247,7 @@ def _write_value(value: Value, places: int) -> list[str]:
 def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     """Print each curve of a frame of `goodgain.curve` as a line of small bars, with its first and its last mean.
 
-    The bars of a measure have one scale for all systems, from 0 to its highest mean.
+    For each measure, the bars of all systems share one scale, from 0 to the highest mean.
     """
     from rich.table import Table
     from rich.text import Text
@@ -250,9 +270,9 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:
-    """Return values as a line of small bars, from 0 to `top`; a dot where there is no value.
+    """Return a small bar for each value, scaled from 0 to `top`; a dot for a missing value.
 
-    Of more than 40 values, 40 at equal distances are shown, the last among them.
+    More than 40 values are thinned out to 40 at equal distances; the last one stays.
 
     >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
     '▁▅·█'
@@ -266,7 +286,7 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
 
 
 def _add_arrow(name: str) -> str:
-    """Return the name of a measure that no host has with the arrow of its better direction, and any other as it is."""
+    """Add the arrow of the better direction to the name of a measure that ir_measures lacks."""
     bare = name.split("@")[0].split("(")[0]
     declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
     return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name

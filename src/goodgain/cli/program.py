@@ -1,6 +1,6 @@
-"""The goodgain program: all its commands, among them those about one file (flatten, validate) and the list of measures.
+"""The goodgain program: its list of commands, and the short ones: flatten, validate, example, measures.
 
-Commands read files and print results on stdout, and everything else on stderr.
+Commands print results on stdout, and everything else on stderr.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
+from goodgain.cli.explain_command import explain
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
@@ -34,14 +35,14 @@ from goodgain.version import __version__
 
 
 class CommandsInOrder(click.Group):
-    """Lists its commands in the order of work, with whole summaries."""
+    """Lists its commands in the order of work, with full summaries."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands as they were added."""
         return [*self.commands]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write name and summary of each command."""
+        """Write the name and summary of each command."""
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
@@ -57,9 +58,7 @@ class CommandsInOrder(click.Group):
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,
-        "token_normalize_func": lambda name: name.replace(
-            "_", "-"
-        ),  # --by_query as ir_measures writes it is --by-query
+        "token_normalize_func": lambda name: name.replace("_", "-"),  # ir_measures writes --by_query
     },
     epilog=shared.make_epilog(
         "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 SRE@3 SRR'",
@@ -104,7 +103,7 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
 @shared.columns_option
 @shared.errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
-    """Read a run or qrels, and print what is in it or what is wrong with it."""
+    """Read a run or qrels, and print what it contains or what is wrong."""
     if looks_like_qrels(Path(file), columns):
         frame = read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
@@ -132,31 +131,31 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 def example(directory: Path) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
-    The commands in the README and in every --help find them there if DIRECTORY is qrels_examples.
+    Name it qrels_examples to run the commands in the README and in every --help.
     """
     if directory.exists():
-        raise InputError(f"{directory}: exists already; name a new folder")
-    installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has it beside src
+        raise InputError(f"{directory}: the folder exists already; name a new folder")
+    installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has them beside src
     shutil.copytree(installed if installed.is_dir() else installed.parents[2] / "qrels_examples", directory)
     agents = directory / "two_agents"
     print(f"goodgain evaluate {agents / 'qrels.txt'} {agents / 'late.run'} 'nDCG@10 nCG@6 SRR@6'")
     shared.say(f"{directory}: example runs and qrels; the command above scores one of them")
 
 
-#: Title of a table of measures, and their declarations.
+#: Family of measures -> the title of its table.
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",
     "session": "From all results of all iterations; @i and rel= as above",
-    "classic": ("Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)"),
-    "ranked": "Measures over one ranking that no host has; @k and rel= as above",
-    "graded": "The same where documents without a grade are known as such; @k and rel= as above",
+    "classic": "Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)",
+    "ranked": "Measures over one ranking that ir_measures lacks; @k and rel= as above",
+    "graded": "Measures over one ranking that skip documents without a grade; @k and rel= as above",
 }
 
 
 @click.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
 def list_measures() -> None:
-    """List the measures that are computed here; all other measures of ir_measures can be asked for too."""
+    """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
     from rich.table import Table
     from rich.text import Text
 
@@ -175,23 +174,22 @@ def list_measures() -> None:
                 table.add_row(*map(Text, (declared.usage, better, bounds, "; ".join(filter(None, sentences)))))
         if sys.stdout.isatty():
             open_console(sys.stdout).print(table)
-        else:  # plain text, a line each, for grep
+        else:  # one line per measure, for grep
             print(f"# {title}")
             for cells in zip(*(column.cells for column in table.columns), strict=True):
                 print(*cells, sep="\t")
 
 
 def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
-    """Yield the declaration of each measure with the descriptions of its own parameters."""
     for measure in MEASURES.values():
         parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
-        yield measure.declaration, [f"{name}= says {info.desc}" for name, info in parameters.items()]
+        yield measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]
     for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
         own = [f"{name}=" for name in declared.parameters if name != "rel"]
         yield declared, [f"takes {', '.join(own)}"] if own else []
 
 
-#: The commands in the order of work: from logs to a run, from judgments to qrels, from both to numbers and a decision.
+#: The commands in the order of work: logs to a run, judgments to qrels, both to scores and a decision.
 for _command in (
     example,
     convert,
@@ -203,6 +201,7 @@ for _command in (
     ledger,
     curve,
     compare,
+    explain,
     flatten,
     list_measures,
     validate,
@@ -211,7 +210,7 @@ for _command in (
 
 
 def main() -> None:
-    """Run the program, and end this process with its exit status."""
+    """Run the program, and exit with its status."""
     options = find_options(program)
     show_notices(options)
     sys.exit(run_to_end(lambda: program(standalone_mode=False), options))

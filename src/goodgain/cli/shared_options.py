@@ -1,4 +1,4 @@
-"""Defines the arguments and options that several commands share, and opens the systems and files that they name."""
+"""Arguments and options that several commands share; opens the runs and files that they name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from goodgain.reporting.plots.pictures import check_picture_name
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
-#: The type of an option that counts from 1.
+#: The type of a count of at least 1.
 COUNT = click.IntRange(1)
 
 
@@ -36,27 +36,27 @@ def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) 
 
 
 def say(sentence: object) -> None:
-    """Print what is not a result: on standard error."""
+    """Print a sentence that is not a result, on standard error."""
     print(sentence, file=sys.stderr)
 
 
 def make_epilog(*examples: str) -> str:
-    """Return the end of a command's help: examples that run in a checkout, one a line.
+    """Return the end of a command's help: examples that run in a checkout, one per line.
 
-    click would join and wrap the lines without the sign \\b.
+    Without \\b, click would wrap the lines.
     """
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def join_options(*options: Decorator) -> Decorator:
-    """Return options as one decorator, in the order in which the help lists them."""
+    """Return options as one decorator, in the order of the help."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in value.split(",")] if value else []
     if not all(sign and name and ours for name, sign, ours in pairs):
-        raise InputError(f"--columns {value}: write NAME=COLUMN, and several with commas: step=iteration,qid=query_id")
+        raise InputError(f"--columns {value}: write NAME=COLUMN,NAME=COLUMN, such as step=iteration,qid=query_id")
     return {name.strip(): ours.strip() for name, _, ours in pairs}
 
 
@@ -73,28 +73,29 @@ order_option = click.option(
     "--order",
     type=click.Choice(ORDERS),
     default="seen",
-    help="How classic measures get one ranking from several iterations.",
+    help="How several iterations become one ranking for classic measures.",
 )
 rel_option = click.option(
     "--rel",
     type=float,
     metavar="LABEL",
-    help="The smallest good label, for measures of ours that name none: 1 where labels are 0 and 1.  [default: 2]",
+    help="The smallest good label, for measures of iterations without their own rel. Use 1 for labels 0 and 1.  [default: 2]",
 )
-rows_option = click.option(
-    "--rows", type=click.Choice(ROWS), default=ROWS[0], help="What the rows of the table of means are."
-)
+rows_option = click.option("--rows", type=click.Choice(ROWS), default=ROWS[0], help="The rows of the table of means.")
 bounds_option = click.option(
     "--bounds",
     is_flag=True,
-    help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
+    help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
+groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
-plot_option = file_option("--plot", callback=_check_plot_name, help="Draw it too, into a .png, .svg or .pdf file.")
+plot_option = file_option(
+    "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
+)
 spreadsheet_option = click.option(
     "--spreadsheet",
     is_flag=True,
-    help="In CSV, write ' before texts that a spreadsheet would take for formulas: those that begin with = + - @.",
+    help="In CSV, write ' before texts that a spreadsheet would read as formulas: those that begin with = + - @.",
 )
 
 gaps_options = join_options(
@@ -102,26 +103,26 @@ gaps_options = join_options(
         "--gaps",
         type=click.Choice(["close", "empty"]),
         default="close",
-        help="A missing iteration number: count on without it, or count it as a search that got nothing.",
+        help="Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
     ),
-    click.option("--first", type=int, default=1, help="Number of a first iteration, for --gaps empty."),
+    click.option("--first", type=int, default=1, help="The first iteration number (0 or 1), for --gaps empty."),
 )
 labels_option = click.option(
     "--labels",
     type=click.Choice(LABELS),
-    help="Read column 2 of the qrels as the iteration or the subtopic of the label.",
+    help="Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to.",
 )
 columns_option = click.option(
     "--columns",
     metavar="NAME=COLUMN,...",
     callback=_parse_columns,
-    help="Names of columns in Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
+    help="Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
 )
 errors_option = click.option(
     "--errors",
     type=click.Choice(["raise", "skip"]),
     default="raise",
-    help="Bad lines: stop at the first, or leave them out.",
+    help="Bad lines: stop at the first, or skip them.",
 )
 documents_options = join_options(
     click.option(
@@ -139,7 +140,7 @@ documents_options = join_options(
         help="Several chunks of a document in one iteration: one result, or each further one a repeat.",
     ),
 )
-#: How runs and qrels are read: the arguments of `open_systems`.
+#: The options of reading: arguments of `open_systems`.
 READING = ("gaps", "first", "labels", "columns", "errors", "documents", "documents_of", "chunks")
 reading_options = join_options(gaps_options, labels_option, columns_option, errors_option, documents_options)
 
@@ -147,20 +148,20 @@ reading_options = join_options(gaps_options, labels_option, columns_option, erro
 full_option = click.option(
     "--full",
     is_flag=True,
-    help="With a table: print the tests, all notices and the signature too, as every other form does.",
+    help="With a table: also print the tests, all notices and the signature, as every other form does.",
 )
 
 
 def places_option(described: str) -> Decorator:
-    """Return the option of the number of decimals, with its help."""
+    """Return the option of the number of decimals."""
     return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, help=described)
 
 
 class Output(NamedTuple):
-    """Where a command prints, and in which form.
+    """The output of a command.
 
     Attributes:
-        form: `table`, or one of `FORMS`.
+        form: one of `FORMS`.
         path: the file; None for standard output.
     """
 
@@ -168,7 +169,7 @@ class Output(NamedTuple):
     path: Path | None = None
 
 
-#: Ending of a file -> the form that it is written in; these forms can be printed too, and a table as well.
+#: Suffix of a file -> its form. These forms can also be printed, as can a table.
 _FORM_OF = {
     ".tsv": "tsv",
     ".csv": "csv",
@@ -196,7 +197,7 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from cl
 
 
 def output_option(form: str) -> Decorator:
-    """Return the option of the output: by default a table on a terminal, and `form` elsewhere."""
+    """Return the option of the output: by default a table on a terminal, else `form`."""
     return click.option(
         "-o",
         "--output",
@@ -210,7 +211,7 @@ def output_option(form: str) -> Decorator:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Check that no file is written over an input or another output."""
+    """Raise InputError if an output would overwrite an input or another output."""
     known = Outputs(Path(path) for path in inputs if path is not None)
     for path in outputs:
         if path is not None:
@@ -230,7 +231,7 @@ def open_systems(
     documents_of: str,
     chunks: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, if there are any, and open runs, each under the name of its system."""
+    """Read the qrels, if given, and open each run under the name of its system."""
     judged: Qrels | None = None
     if qrels is not None:
         judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
@@ -252,24 +253,24 @@ def find_systems(runs: Sequence[str]) -> dict[str, str]:
         system = as_text(name) or next(own)
         if system in named:
             raise InputError(
-                f"two systems are called {system}: {named[system]} and {path}; write NAME=FILE to name one"
+                f"two systems have the name {system}: {named[system]} and {path}; write NAME=FILE to name one"
             )
         named[system] = path
     return named
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return name and path of NAME=PATH, or "" and the path; a file that has the whole text as its name is a path."""
+    """Return name and path of NAME=PATH, or "" and the path; an existing file is a path, even with = in its name."""
     name, sign, path = argument.partition("=")
     if not sign or os.path.exists(argument):  # noqa: PTH110  # Path.exists raises an error for a very long text
         return "", argument
     if not name or not path:
-        raise InputError(f"{argument}: write NAME=FILE, the name of a system and its file, or the file alone")
+        raise InputError(f"{argument}: write NAME=FILE, with the name of a system and its file, or just FILE")
     return name, path
 
 
 def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return a name for each file: its stem, with as many folders as distinguish it; a file given twice gets a number.
+    """Return a name for each file: its stem, with the folders needed to distinguish it; a repeated file gets a number.
 
     >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.baseline_file import read_baseline, take_outcomes, write_baseline
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.pairs_table import average_rows, compare_pairs
+from goodgain.comparing.outcomes import arrange_outcomes, correlate
+from goodgain.comparing.pairs_table import average_rows, compare_pairs, correct_over_groups
 from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.table_cells import Findings, Layout
@@ -22,12 +25,19 @@ from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
+from goodgain.formats.query_tables import read_groups, read_outcomes
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The name of the system of a baseline file.
+_BASELINE = "baseline"
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
@@ -54,26 +64,62 @@ class Comparison(Findings):
             documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
             bounds.
         values: query_id, measure, system, value: the tested values.
+        groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
+            Holm's method corrects over the groups and pairs of a measure.
+        correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
+            system), low, high (bootstrap interval). A tau that does not exist is null.
+        outcomes: with `outcomes`, query_id, system, and a column for each outcome.
+        scores: system -> its scores, NumIter and NumResults included.
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
     """
 
     def to_text(
-        self, form: str = "markdown", *, places: int = 4, rows: str = "measures", spreadsheet: bool = False
+        self,
+        form: str = "markdown",
+        *,
+        places: int = 4,
+        rows: str = "measures",
+        spreadsheet: bool = False,
+        caption: str = "",
+        label: str = "",
     ) -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
         Args:
             form: one of the four.
             places: the number of decimals, at most 100; -1 for full precision.
-            rows: the rows of the table of means: `measures` or `systems`.
+            rows: the rows of the table of means: `measures`, or `systems` as in papers: means alone, with * where the
+                difference from the baseline is significant. LaTeX then has a table of differences that fits a column.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
+            caption: replaces the title of the table of means in LaTeX and Markdown.
+            label: the label of the table of means in LaTeX; the table of differences has `<label>-differences`.
 
         Raises:
             InputError: form, places or rows has an unknown value.
         """
-        return write_comparison(self, form, Layout(places, rows, spreadsheet))
+        return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label))
+
+    def write_baseline(self, path: str | os.PathLike[str], system: str | None = None) -> None:
+        """Write the values of a system to a file that `compare(..., baseline_file=path)` takes in place of its run.
+
+        Args:
+            path: the file: JSON Lines, also .gz or .zst.
+            system: the system; None: the baseline, else the first one.
+        """
+        name = system or self.baseline or next(iter(self.scores))
+        if name not in self.scores:
+            raise InputError(f"system={name!r} is not one of the systems; they are {', '.join(self.scores)}")
+        write_baseline(self.scores[name], path, system=name, outcomes=self.outcomes)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `pairs`."""
+        return self.pairs
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `pairs` as a frame of pandas."""
+        return self.pairs.to_pandas()
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
@@ -101,13 +147,16 @@ def compare(
     rel: float | None = None,
     baseline: str | None = None,
     against: str | None = None,
-    iterations: int | None = None,
+    iterations: int | Sequence[int] | None = None,
     seed: int = 42,
     resamples: int = 9_999,
     alpha: float = 0.05,
     order: str = "seen",
     provider: str | None = None,
     bounds: bool = False,
+    groups: Any = None,
+    outcomes: Any = None,
+    baseline_file: str | os.PathLike[str] | None = None,
     columns: Columns | None = None,
     documents: Any = None,
     documents_of: str = "both",
@@ -120,11 +169,12 @@ def compare(
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
             that only a provider of ir_measures knows, higher is better.
-        rel: the smallest good label, for measures of ours that name none; None is 2.
+        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
         baseline: the system to compare all others with; None compares all pairs, a later system with an earlier one.
         against: `previous` compares each system only with the one before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
-        iterations: also compare measures of ours without @ at each fixed iteration 1..iterations.
+        iterations: also compare measures of ours without @ at each fixed iteration 1..iterations. A list has them
+            compared at exactly these iterations.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
         resamples: number of resamples of the test and of the bootstrap; at most 1,000,000.
         alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most alpha. The level
@@ -134,6 +184,11 @@ def compare(
         bounds: also return the range of means and differences once unjudged documents are labelled, each from 0 to the
             largest label of the qrels and alike for all systems. Measures that a provider computes, or that can fall
             when a label rises, have no bounds. Runs are read into memory.
+        groups: a file or a frame of query_id and group, to compare on each group of queries too.
+        outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
+            compared as one more measure, for which higher is better, and correlated with the others.
+        baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
+            enough then.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
         documents, documents_of, chunks: as in `evaluate`.
 
@@ -142,8 +197,8 @@ def compare(
         A measure leaves out queries for which a system has no value. Every mean is over queries.
 
     Raises:
-        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input, or
-            two systems that share no judged query.
+        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
+            two systems that share no judged query, or a baseline file of other judgments.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
@@ -154,22 +209,40 @@ def compare(
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
-    runs = check_systems(systems, least=2)
-    names = list(runs)
+    runs = check_systems(systems, least=2 if baseline_file is None else 1)
+    if baseline_file is not None:
+        baseline = _check_baseline_file(runs, baseline, against, bounds=bounds)
+    names = [*([_BASELINE] if baseline_file is not None else []), *runs]
     pairs = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
-    asked = _add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
+    asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
     judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
     unasked = [measure for measure in needed if measure not in asked]
+    kept = (
+        {}
+        if baseline_file is None
+        else {_BASELINE: read_baseline(baseline_file, judged, map(str, needed), order=order)}
+    )
     options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
-    scores, reaches = _score_systems(judged, runs, needed, columns, options)
+    scored, reaches = _score_systems(judged, runs, needed, columns, options)
+    scores = kept | scored
     queries = {name: of.queries for name, of in scores.items()}
     few_shared = describe_shared_queries(queries)
-    values = _build_matrices(scores, needed)
+    query_ids = judged.frame.get_column("query_id").unique().sort()
+    values = _build_matrices(scores, needed, query_ids)
     better = {str(measure): find_direction(measure) for measure in asked}
+    solved: dict[str, Matrix] = {}
+    given = None if outcomes is None else read_outcomes(outcomes)
+    if given is not None:
+        if baseline_file is not None:
+            given = given.filter(pl.col("system") != _BASELINE)
+            given = pl.concat([given, take_outcomes(kept[_BASELINE], given.columns[2:], _BASELINE)])
+        solved = arrange_outcomes(given, names, query_ids.to_list(), [*better])
+    correlations = correlate(solved, {name: values[name] for name in better}, names, settings) if solved else None
+    values, better = values | solved, better | dict.fromkeys(solved, "up")
     complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}
     matched = {name: np.ascontiguousarray(values[name][:, complete[name]]) for name in better}
     about = _tabulate_systems(scores, values)
@@ -177,21 +250,73 @@ def compare(
     found = _add_costs(compare_pairs(matched, better, names, pairs, settings), about)
     if bounds:
         means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
-    coverage = _stack_systems({name: of.coverage for name, of in scores.items()})
-    notes = [*([Note(few_shared)] if few_shared else []), *list_notes(asked, values, about, queries)]
+    members = None if groups is None else read_groups(groups, query_ids)
+    notes = [
+        *([Note(few_shared)] if few_shared else []),
+        *list_notes(asked, values, about, queries, outcomes=[*solved]),
+    ]
     for note in notes:
         notice(note.text, minor=note.minor)
-    tested = _stack_systems({name: of.per_query for name, of in scores.items()})
     return Comparison(
         systems=about,
-        coverage=coverage,
+        coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
         means=means,
         pairs=found,
-        values=tested.filter(pl.col("measure").is_in(list(better))).select("query_id", "measure", "system", "value"),
+        values=_tabulate_values(scores, solved, query_ids, [*better]),
         baseline=baseline,
         notes=tuple(note.text for note in notes),
-        signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
+        signature=_build_signature(scored, settings) | ({"against": against} if against else {}),
+        groups=None if members is None else _compare_groups(values, members, query_ids, better, names, pairs, settings),
+        correlations=correlations,
+        outcomes=given,
+        scores=scores,
     )
+
+
+def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> str:
+    """Return the name of the baseline of a file; raise `InputError` for what does not go together with it."""
+    if bounds:
+        raise InputError("bounds=True needs the run of every system. Leave out baseline_file= or bounds=True.")
+    if against is not None or baseline not in (None, _BASELINE):
+        raise InputError("baseline_file= is the baseline. Leave out baseline= and against=.")
+    if _BASELINE in runs:
+        raise InputError(f"a run and the system of baseline_file= are both called {_BASELINE}. Rename the run.")
+    return _BASELINE
+
+
+def _compare_groups(
+    values: Mapping[str, Matrix],
+    members: pl.DataFrame,
+    query_ids: pl.Series,
+    better: Mapping[str, str | None],
+    names: list[str],
+    pairs: list[tuple[int, int]],
+    settings: Settings,
+) -> pl.DataFrame:
+    """Return the columns of `Comparison.groups`; `values` has a column for each of the query ids."""
+    tables = []
+    for (group,), of in members.group_by("group", maintain_order=True):
+        is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
+        matched = {name: np.ascontiguousarray(values[name][:, is_member]) for name in better}
+        matched = {name: of[:, np.isfinite(of).all(axis=0)] for name, of in matched.items()}
+        tested = compare_pairs(matched, better, names, pairs, settings)
+        tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
+    return correct_over_groups(pl.concat(tables), settings.alpha)
+
+
+def _tabulate_values(
+    scores: Mapping[str, Scores], solved: Mapping[str, Matrix], query_ids: pl.Series, names: list[str]
+) -> pl.DataFrame:
+    """Return the columns of `Comparison.values`."""
+    tested = _stack_systems({name: of.per_query for name, of in scores.items()})
+    tested = tested.filter(pl.col("measure").is_in([name for name in names if name not in solved]))
+    outcomes = [
+        pl.DataFrame({"query_id": query_ids, "value": row}).with_columns(measure=pl.lit(outcome), system=pl.lit(system))
+        for outcome, of in solved.items()
+        for system, row in zip(scores, of, strict=True)
+    ]
+    frames = [tested, *outcomes]
+    return pl.concat(frame.select("query_id", "measure", "system", pl.col("value").fill_nan(None)) for frame in frames)
 
 
 def _score_systems(
@@ -215,7 +340,6 @@ def _score_systems(
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
-    """Return the pairs (system, against) to compare, by position."""
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
     if against not in (None, "previous"):
@@ -232,27 +356,32 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
     return [(system, other) for other in every for system in every[other + 1 :]]
 
 
-def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
-    """Return the measures; before each of ours without @, insert it at iterations 1..last."""
-    if last is None:
+def add_fixed_iterations(
+    measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
+) -> list[ir_measures.Measure]:
+    """Return the measures, each of ours without @ at fixed iterations: before it 1..iterations, or the listed ones alone."""
+    if iterations is None:
         return list(measures)
-    if check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
-        raise InputError(
-            f"iterations={last}: that is more than {_MOST_ITERATIONS:,} measures; name the cutoffs you need"
-        )
+    if isinstance(iterations, Sequence):
+        numbers: Sequence[int] = [check_whole_number("iterations", number, 1) for number in iterations]
+    else:
+        numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
+    if not 0 < len(numbers) <= _MOST_ITERATIONS:
+        raise InputError(f"iterations={iterations}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
     found: list[ir_measures.Measure] = []
     for measure in measures:
         if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
-            found += [measure @ i for i in range(1, last + 1)]
+            found += [measure @ number for number in numbers]
+            if isinstance(iterations, Sequence):
+                continue
         found.append(measure)
     return parse_measures(found)
 
 
-def _build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row per system, a column per query for which any system has a value.
-
-    A missing value is NaN.
-    """
+def _build_matrices(
+    scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure], query_ids: pl.Series
+) -> dict[str, Matrix]:
+    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN."""
     columns = [str(k) for k in range(len(scores))]
     numbered = zip(columns, scores.values(), strict=True)
     long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
@@ -260,7 +389,8 @@ def _build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures
     found: dict[str, Matrix] = {}
     for name in map(str, measures):
         values = by_measure.get((name,), long.clear())
-        wide = values.pivot("system", on_columns=columns, index="query_id", values="value").sort("query_id")
+        wide = values.pivot("system", on_columns=columns, index="query_id", values="value")
+        wide = query_ids.to_frame().join(wide, on="query_id", how="left", maintain_order="left")
         found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
     return found
 

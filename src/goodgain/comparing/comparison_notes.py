@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -64,12 +64,14 @@ def list_notes(
     values: Mapping[str, Matrix],
     systems: pl.DataFrame,
     queries: Mapping[str, SharedQueries],
+    *,
+    outcomes: Sequence[str] = (),
 ) -> Iterator[Note]:
-    """Yield the notes on a comparison; `values` maps the name of each measure, and NumIter, to its values."""
+    """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names, iterations = systems.get_column("system").to_list(), values[str(NumIter)]
     yield from _describe_missing_queries(systems, queries)
-    for name in map(str, measures):
+    for name in [*map(str, measures), *outcomes]:
         if left_out := int((~np.isfinite(values[name])).any(axis=0).sum()):
             yield Note(f"{name} leaves out {count_queries(left_out)} for which a system has no value.", minor=True)
     yield from _describe_low_coverage(systems)
@@ -87,8 +89,9 @@ def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, Share
         if idle := len(of.only_judged):
             shown = ", ".join(list_examples(of.only_judged)) + ", ..." * (idle > _EXAMPLES)
             yield Note(f"{count_queries(idle)} never searched in {name}: {shown} (counted as having no results).")
-    if unknown := _list_systems(systems.get_column("system"), systems.get_column("without_judgments")):
-        yield Note(f"Queries without judgments are left out: {unknown}.")
+    unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
+    if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
+        yield Note(f"Queries without judgments are left out: {listed}.")
 
 
 def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
@@ -136,8 +139,3 @@ def _describe_idle_systems(
                 f"{name} counts as better on {', '.join(won)} in {count_queries(int(idle.sum()))} only because it never "
                 "searched there."
             )
-
-
-def _list_systems(names: Iterable[str], numbers: Iterable[int]) -> str:
-    """Return as text the systems with their numbers of queries; leaves out a system with 0."""
-    return ", ".join(f"{name} {number:,}" for name, number in zip(names, numbers, strict=True) if number)

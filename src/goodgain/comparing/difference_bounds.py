@@ -10,7 +10,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.comparing.statistical_tests import RESIDUE
-from goodgain.counting.run_in_blocks import RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.formats import Qrels, Run
 from goodgain.measures.bounds import find_contributions, find_largest_label, find_rule
 from goodgain.measures.scores import Scores
@@ -36,11 +36,8 @@ def find_reach(
     `scores` must have been computed with bounds.
     """
     bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
-    if isinstance(run, RunFile):
-        rows = [block.run.rows for block in partition_by_query(run)]
-        run = Run(pl.concat(rows, how="vertical_relaxed"))
     label = find_largest_label(qrels.frame)
-    return Reach(scores.per_query, find_contributions(qrels, run, bounded, label=label, order=order))
+    return Reach(scores.per_query, find_contributions(qrels, read_whole(run), bounded, label=label, order=order))
 
 
 def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:

@@ -51,6 +51,20 @@ def compare_pairs(
     return _add_verdicts(pl.concat([tables[name] for name in values]), settings.alpha)
 
 
+def correct_over_groups(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
+    """Correct the p-values of several groups by Holm's method over all rows of a measure, and the verdicts with them."""
+    tables = []
+    for of in rows.partition_by("measure", maintain_order=True):
+        for name in ("p_t", "p_randomisation"):
+            p = of.get_column(name).fill_null(float("nan")).to_numpy()
+            of = of.with_columns(pl.Series(f"{name}_holm", correct_by_holm(p)).fill_nan(None))
+        tables.append(of)
+    significant = (pl.col("p_randomisation_holm") <= alpha).fill_null(False)
+    is_difference = pl.col("verdict").is_in(["better", "worse"])
+    verdict = pl.when(is_difference & ~significant).then(pl.lit("unclear")).otherwise("verdict")
+    return pl.concat(tables).with_columns(verdict=verdict, significant=significant)
+
+
 def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[str]]:
     """Yield groups of measures to test together: their number of queries is equal, and `_ROWS` limits their size."""
     by_queries: dict[int, list[str]] = {}

@@ -19,9 +19,11 @@ from goodgain.comparing.table_cells import (
     Grid,
     Layout,
     build_brief_grids,
+    build_column_grid,
     build_grids,
     build_legend,
     describe_bounds,
+    stack_groups,
 )
 from goodgain.errors import InputError, check_whole_number
 from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, guard_formulas, write_table
@@ -38,8 +40,11 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
 
 
 def _write_markdown(comparison: Findings, layout: Layout) -> str:
-    parts = [f"**{grid.title}**\n\n{_write_markdown_table(grid)}" for grid in build_grids(comparison, layout)]
-    parts.append("\n".join(f"- {_escape_markdown(sentence)}" for sentence in build_legend(comparison)))
+    parts = [
+        f"**{escape_markdown(grid.title)}**\n\n{_write_markdown_table(grid)}"
+        for grid in build_grids(comparison, layout)
+    ]
+    parts.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in build_legend(comparison)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -50,23 +55,30 @@ def write_grid(grid: Grid, form: str) -> str:
 
 def _write_markdown_table(grid: Grid) -> str:
     align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
-    lines = [[*map(_escape_markdown, grid.header)], align]
+    lines = [[*map(escape_markdown, grid.header)], align]
     lines += [
-        [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row] for row in grid.rows
+        [f"**{escape_markdown(c.text)}**" if c.best else escape_markdown(c.text) for c in row] for row in grid.rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape a text: a user's name of a system must not become markup or a new line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
 def _write_latex(comparison: Findings, layout: Layout) -> str:
-    grids = build_grids(comparison, layout)
-    means, pairs = (f"\\caption{{{_escape_latex(grid.title)}}}\n{_write_tabular(grid)}" for grid in grids)
-    notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in build_legend(comparison))
-    tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
+    means, pairs, *more = build_grids(comparison, layout)
+    is_narrow = layout.rows == "systems"
+    pairs = build_column_grid(comparison, layout.places) if is_narrow else pairs
+    legend = build_legend(comparison, in_column=is_narrow)
+    notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in legend)
+    size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
+    tables = []
+    for grid, suffix in ((means, ""), (pairs, "-differences"), *((grid, None) for grid in more)):
+        label = f"\\label{{{layout.label}{suffix}}}\n" if layout.label and suffix is not None else ""
+        tables.append(f"{size}\\caption{{{_escape_latex(grid.title)}}}\n{label}{_write_tabular(grid)}")
+    tables[-1] += f"\n\\par\\footnotesize\n{notes}"
     floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
     return "\n\n".join([_BOOKTABS, *floats]) + "\n"
 
@@ -116,11 +128,14 @@ def _remove_line_breaks(text: str) -> str:
 
 
 def _write_csv(comparison: Findings, layout: Layout) -> str:
-    return (guard_formulas(comparison.pairs) if layout.spreadsheet else comparison.pairs).write_csv()
+    rows = stack_groups(comparison)
+    return (guard_formulas(rows) if layout.spreadsheet else rows).write_csv()
 
 
 def _write_json(comparison: Findings, layout: Layout) -> str:
     frames = {name: getattr(comparison, name).to_dicts() for name in ("systems", "coverage", "means", "pairs")}
+    more = {name: getattr(comparison, name) for name in ("groups", "correlations")}
+    frames |= {name: frame.to_dicts() for name, frame in more.items() if frame is not None}
     notes = {"notes": list(comparison.notes), "signature": comparison.signature}
     content = {"baseline": comparison.baseline, **frames, **notes}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
@@ -143,7 +158,7 @@ _GREY = "#8C8C8C"
 
 def render_html(comparison: Findings) -> str:
     """Return the tables of a comparison as HTML, with every text escaped."""
-    means, pairs = build_grids(comparison, Layout())
+    means, pairs, *more = build_grids(comparison, Layout())
     shown = [[HtmlCell(cell.text, cell.best) for cell in row] for row in means.rows]
     parts = [write_table(means.title, means.header, shown, words=means.words)]
     at = pairs.header.index("interval")
@@ -153,6 +168,9 @@ def render_html(comparison: Findings) -> str:
         cells[at] = cells[at]._replace(picture=picture)
         rows.append(cells)
     parts.append(write_table(pairs.title, pairs.header, rows, words=pairs.words))
+    for grid in more:
+        shown = [[HtmlCell(cell.text, cell.verdict in _HTML_COLOURS) for cell in row] for row in grid.rows]
+        parts.append(write_table(grid.title, grid.header, shown, words=grid.words))
     items = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in build_legend(comparison))
     return "".join(parts) + f"<ul><small>{items}</small></ul>"
 
@@ -185,8 +203,8 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
     """Yield the two tables for rich, and the legend without the notes: these appear as notices on stderr."""
     from rich.text import Text
 
-    means, pairs = build_grids(comparison, layout)
-    yield _build_rich_table(means)
+    means, pairs, *more = build_grids(comparison, layout)
+    yield build_rich_table(means)
     left_out = []
     for heading in _DISPENSABLE:
         if _compute_width(pairs) <= width:
@@ -194,7 +212,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
         if heading in pairs.header:
             left_out.append(heading)
             pairs = pairs.drop_column(heading)
-    yield _build_rich_table(pairs)
+    yield from map(build_rich_table, (pairs, *more))
     for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
         yield Text(escape_controls(sentence))
     if left_out:
@@ -211,7 +229,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
         return
     means, *pairs = build_brief_grids(comparison, layout)
     for grid in (means, *pairs):
-        table = _build_rich_table(grid)
+        table = build_rich_table(grid)
         table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
         yield table
         yield Text("")
@@ -225,14 +243,13 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
 
 
 def _compute_width(grid: Grid) -> int:
-    """Return the width that rich needs to print a table without breaking a cell."""
     from rich.cells import cell_len
 
     columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)
     return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
-def _build_rich_table(grid: Grid) -> Any:
+def build_rich_table(grid: Grid) -> Any:
     from rich.table import Table
     from rich.text import Text
 

@@ -1,26 +1,43 @@
-"""Checks requirements such as `SRR@3<=0.3` or `SRE@3>=baseline`: a gate for continuous integration."""
+"""Checks required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration.
+
+A line is: MEASURE OP (number | baseline [(+|-) number | * number]) ['significant'].
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import ir_measures
 import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.statistical_tests import run_t_test
+from goodgain.comparing.pairs_table import average_rows
+from goodgain.comparing.statistical_tests import (
+    Matrix,
+    Settings,
+    Vector,
+    correct_by_holm,
+    run_randomisation_test,
+    run_t_test,
+    subtract_without_residue,
+)
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
+from goodgain.measures.scores import Scores
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-#: `float` also takes 0_3 and the digits of other scripts; a bound may not have them.
-_FORM = re.compile(r"(?P<measure>[^<>]+)(?P<sign><=|>=|<|>)\s*(?P<bound>baseline|[-+.0-9eE]+)\s*")
+
+#: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
+_TOKEN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<sign><=|>=|\S)", re.ASCII
+)
 
 #: Means that differ by at most this are equal: rounding.
 _EQUAL = 1e-12
@@ -32,15 +49,19 @@ class Requirement:
 
     Attributes:
         text: the requirement as the user wrote it.
-        measure: the measure whose mean over queries is tested.
+        measure: the measure whose mean over queries is tested; the name of a column for an outcome.
         sign: one of <=, >=, <, >.
-        bound: a number, or None for the baseline's mean.
+        bound: a number, or None for the baseline's mean, times `factor`, plus `offset`.
+        significant: whether only a significant violation fails.
     """
 
     text: str
-    measure: ir_measures.Measure
+    measure: ir_measures.Measure | str
     sign: str
     bound: float | None
+    factor: float = 1.0
+    offset: float = 0.0
+    significant: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,17 +72,19 @@ class Outcome:
         requirement: the requirement.
         system: the name of the system.
         value: its mean; None if no query has a value.
+        baseline: the mean of the baseline; None if the requirement names none, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
         p: the p-value of the difference from the bound: by the Holm-corrected randomisation test for a baseline, by the
             t-test for a number; None if it does not exist.
-        significant: p <= alpha of the comparison.
+        significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
     """
 
     requirement: Requirement
     system: str
     value: float | None
+    baseline: float | None
     bound: float | None
     holds: bool
     p: float | None
@@ -69,74 +92,183 @@ class Outcome:
     low_coverage: bool
 
     def __str__(self) -> str:
-        line = f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system}"
+        return f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system} {self.describe()}"
+
+    def describe(self) -> str:
+        """Return the value, its distance from the bound, and the test, as text."""
         if self.value is None or self.bound is None:
-            return f"{line} has no value: there is no query for which every system has one"
-        against = f" (baseline {self.bound:.4f})" if self.requirement.bound is None else ""
+            return "has no value: there is no query for which every system has one"
         apart = abs(self.value - self.bound)
         way = "equal" if apart <= _EQUAL else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        if self.baseline is not None:
+            shifted = "" if self.bound == self.baseline else f", bound {self.bound:.4f}"
+            way += f" (baseline {self.baseline:.4f}{shifted})"
         test = "t-test" if self.requirement.bound is not None else "randomisation test"
         belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
         significant = "significant" if self.significant else "not significant"
         doubt = ", low coverage" if self.low_coverage else ""
-        return f"{line} has {self.value:.4f}, {way}{against}; {significant} ({belief}{doubt})"
+        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})"
 
 
-def parse_requirement(text: str, *, rel: float | None = None) -> Requirement:
-    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline`.
+def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collection[str] = ()) -> Requirement:
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
 
-    `rel` is the `rel` of the comparison.
+    `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
 
     Raises:
-        InputError: the text is not a requirement.
+        InputError: the text is not a requirement; the error has the place.
         MeasureError: the measure is unknown.
 
-    >>> parse_requirement("SRE@3>=baseline")
-    Requirement(text='SRE@3>=baseline', measure=SRE@3, sign='>=', bound=None)
+    >>> parse_requirement("SRE@3>=baseline-0.05")
+    Requirement(text='SRE@3>=baseline-0.05', measure=SRE@3, sign='>=', bound=None, factor=1.0, offset=-0.05, significant=False)
     """
-    found = _FORM.fullmatch(text)
-    try:
-        bound = None if found is None or found["bound"] == "baseline" else float(found["bound"])
-    except ValueError:
-        found = None
-    if found is None or (bound is not None and not math.isfinite(bound)):
-        raise InputError(f"{text!r} is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")
-    return Requirement(text, parse_measure(found["measure"].strip(), rel=rel), found["sign"], bound)
+    line = _Line(text)
+    name, sign = line.take_measure(), line.expect(*_OPERATORS)
+    bound, factor, offset = None, 1.0, 0.0
+    if not line.accept("baseline"):
+        signed = line.accept("+", "-")
+        bound = line.take_number("a number" if signed else "a number or baseline", signed)
+    elif line.accept("*"):
+        factor = line.take_number("a number")
+    elif shift := line.accept("+", "-"):
+        offset = line.take_number("a number", shift)
+    significant = bool(line.accept("significant"))
+    line.expect_end("the end" if significant else "'significant' or the end")
+    measure = name if name in outcomes else parse_measure(name, rel=rel)
+    return Requirement(text, measure, sign, bound, factor, offset, significant)
 
 
-def check_requirements(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:
+class _Line:
+    """The tokens of a line, taken from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._measure = text[: next((found.start() for found in re.finditer("[<>]", text)), len(text))]
+        self._tokens = [*_TOKEN.finditer(text, len(self._measure))]
+
+    def take_measure(self) -> str:
+        """Take all that stands before the operator."""
+        if not self._measure.strip():
+            self._tokens = [*_TOKEN.finditer(self._text)]
+            raise self._find_fault("a measure")
+        return self._measure.strip()
+
+    def accept(self, *texts: str) -> str:
+        """Take the next token if it is one of these; return it, or nothing."""
+        return self._tokens.pop(0)[0] if self._tokens and self._tokens[0][0] in texts else ""
+
+    def expect(self, *texts: str) -> str:
+        """Take the next token, which must be one of these."""
+        found = self.accept(*texts)
+        if not found:
+            raise self._find_fault(", ".join(texts))
+        return found
+
+    def take_number(self, expected: str, sign: str = "") -> float:
+        """Take a number; its sign was taken before."""
+        if not self._tokens or not self._tokens[0]["number"] or math.isinf(float(self._tokens[0][0])):
+            raise self._find_fault(expected)
+        return float(sign + self._tokens.pop(0)[0])
+
+    def expect_end(self, expected: str) -> None:
+        """Check that all was taken."""
+        if self._tokens:
+            raise self._find_fault(expected)
+
+    def _find_fault(self, expected: str) -> InputError:
+        at, found = (
+            (self._tokens[0].start(), repr(self._tokens[0][0])) if self._tokens else (len(self._text), "the end")
+        )
+        return InputError(
+            f"{self._text!r} is not a requirement: at character {at + 1}, expected {expected}, found {found}. "
+            "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
+        )
+
+
+class _Measured(NamedTuple):
+    """The values to check: query_id, measure, system, value; the systems with low coverage; and what to test them with."""
+
+    values: pl.DataFrame
+    systems: list[str]
+    low: set[str]
+    baseline: str | None
+    settings: Settings
+
+
+def check_requirements(
+    found: Comparison | Scores | Mapping[str, Scores],
+    requirements: Iterable[Requirement | str],
+    *,
+    alpha: float = 0.05,
+) -> list[Outcome]:
     """Check every requirement for every system except the baseline.
 
     Args:
-        comparison: a comparison on all measures of the requirements; it has a baseline if a requirement names one.
-        requirements: what `parse_requirement` returns.
+        found: a comparison, or the scores of a system or several by name. Only a comparison can have a baseline.
+        requirements: lines such as `SRR@3<=0.3`, or what `parse_requirement` returns.
+        alpha: the largest p that is significant; a comparison has its own.
 
     Raises:
-        InputError: a requirement names the baseline and the comparison has none, or a measure was not compared.
+        InputError: a requirement names the baseline and there is none, or its measure has no values here.
+
+    >>> import goodgain as gg
+    >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
+    holds: RR>=0.5: the run has 1.0000, 0.5 above; not significant (p does not exist)
     """
-    systems = [name for name in comparison.systems.get_column("system") if name != comparison.baseline]
-    return [outcome for line in requirements for outcome in _check_line(comparison, line, systems)]
+    if isinstance(found, Comparison):
+        made = found.signature
+        low = found.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system")
+        settings = Settings(made["seed"], made["resamples"], made["alpha"])
+        names = found.systems.get_column("system").to_list()
+        measured = _Measured(found.values, names, set(low), found.baseline, settings)
+    else:
+        scores = {"the run": found} if isinstance(found, Scores) else found
+        values = pl.concat(of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items())
+        shares = {name: of.coverage.item(0, "coverage") for name, of in scores.items()}
+        few = {name for name, share in shares.items() if share is not None and share < LOW_COVERAGE}
+        measured = _Measured(values, [*scores], few, None, Settings(alpha=alpha))
+    lines = (parse_requirement(line) if isinstance(line, str) else line for line in requirements)
+    return [outcome for line in lines for outcome in _check_line(measured, line)]
 
 
-def _check_line(comparison: Comparison, line: Requirement, systems: Iterable[str]) -> Iterator[Outcome]:
-    of_measure = comparison.means.filter(pl.col("measure") == str(line.measure))
-    means = dict(of_measure.select("system", "mean").iter_rows())
-    if not means:
-        raise InputError(f"{line.text!r}: {line.measure} was not compared; add it to the measures")
-    if line.bound is None and comparison.baseline is None:
-        raise InputError(f"{line.text!r}: the comparison has no baseline; name one with baseline=")
-    low = set(comparison.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system"))
-    for system in systems:
-        if line.bound is None:
-            bound = means[str(comparison.baseline)]
-            p = comparison.pairs.filter(measure=str(line.measure), system=system)["p_randomisation_holm"].item()
-            doubtful = not low.isdisjoint({system, comparison.baseline})
-        else:
-            bound, p, doubtful = line.bound, _test_against_number(comparison, line, system), system in low
-        significant = p is not None and p <= comparison.signature["alpha"]
-        yield Outcome(
-            line, system, means[system], bound, _holds(means[system], line.sign, bound), p, significant, doubtful
-        )
+def _check_line(measured: _Measured, line: Requirement) -> Iterator[Outcome]:
+    of_measure = measured.values.filter(measure=str(line.measure))
+    if of_measure.is_empty():
+        raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
+    if line.bound is None and measured.baseline is None:
+        raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with baseline=.")
+    wide = of_measure.pivot("system", on_columns=measured.systems, index="query_id", values="value")
+    values = dict(zip(measured.systems, _drop_incomplete(wide.select(measured.systems)).T, strict=True))
+    systems = [name for name in measured.systems if name != measured.baseline]
+    baseline = values[measured.baseline] if line.bound is None and measured.baseline is not None else None
+    of_baseline = None if baseline is None else average_rows(baseline[None, :])[0]
+    bound = line.bound if of_baseline is None else of_baseline * line.factor + line.offset
+    tested = np.stack([values[name] for name in systems])
+    bounds = line.bound if baseline is None else baseline * line.factor + line.offset
+    p_values = _run_test(
+        subtract_without_residue(tested, np.zeros_like(tested) + bounds), measured.settings, baseline is None
+    )
+    for system, mean, p in zip(systems, average_rows(tested), p_values, strict=True):
+        significant = bool(p <= measured.settings.alpha)
+        value, known = (None, None) if math.isnan(mean) else (mean, bound)
+        holds = _holds(value, line.sign, known) or (line.significant and value is not None and not significant)
+        low = not measured.low.isdisjoint({system, measured.baseline} if line.bound is None else {system})
+        p_or_none = None if math.isnan(p) else float(p)
+        yield Outcome(line, system, value, of_baseline, known, holds, p_or_none, significant, low)
+
+
+def _drop_incomplete(values: pl.DataFrame) -> Matrix:
+    """Return the rows in which every column has a finite value."""
+    return values.cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
+
+
+def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vector:
+    """Return p of each row: of a t-test against a number, of the Holm-corrected randomisation test against a baseline."""
+    if not differences.shape[1]:
+        return np.full(len(differences), np.nan)
+    if is_number:
+        return run_t_test(differences)
+    return correct_by_holm(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples))
 
 
 def _holds(value: float | None, sign: str, bound: float | None) -> bool:
@@ -147,16 +279,7 @@ def _holds(value: float | None, sign: str, bound: float | None) -> bool:
     return bool(_OPERATORS[sign](value, bound))
 
 
-def _test_against_number(comparison: Comparison, line: Requirement, system: str) -> float | None:
-    """Return p of a one-sample t-test against the number, over the queries for which all systems have a value."""
-    of_measure = comparison.values.filter((pl.col("measure") == str(line.measure)) & pl.col("value").is_finite())
-    everywhere = pl.col("system").n_unique().over("query_id") == comparison.systems.height
-    values = of_measure.filter(everywhere).filter(system=system).get_column("value").to_numpy()
-    p = float(run_t_test((values - line.bound)[None, :])[0]) if len(values) else math.nan
-    return None if np.isnan(p) else p
-
-
 def forbids_improvement(line: Requirement) -> bool:
     """Return whether a requirement forbids a system to be better than the baseline."""
-    better = find_direction(line.measure)
+    better = "up" if isinstance(line.measure, str) else find_direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

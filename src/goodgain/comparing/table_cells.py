@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.measures.declaration import ARROWS
+from goodgain.measures.scores import Scores
 
 #: Choices for the rows of the table of means.
 ROWS = ("measures", "systems")
@@ -38,14 +39,27 @@ class Findings:
     baseline: str | None
     notes: tuple[str, ...]
     signature: dict[str, Any]
+    groups: pl.DataFrame | None
+    correlations: pl.DataFrame | None
+    outcomes: pl.DataFrame | None
+    scores: Mapping[str, Scores]
 
 
 class Layout(NamedTuple):
-    """The layout of tables: the number of decimals, one of `ROWS`, and whether a spreadsheet will read them."""
+    """The layout of tables.
+
+    Attributes:
+        places: the number of decimals.
+        rows: one of `ROWS`.
+        spreadsheet: whether a spreadsheet will read them.
+        caption, label: those of the table of means.
+    """
 
     places: int = 4
     rows: str = "measures"
     spreadsheet: bool = False
+    caption: str = ""
+    label: str = ""
 
 
 class Cell(NamedTuple):
@@ -67,7 +81,9 @@ class Grid(NamedTuple):
     def drop_column(self, heading: str) -> Grid:
         at = self.header.index(heading)
         rows = [row[:at] + row[at + 1 :] for row in self.rows]
-        return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
+        return self._replace(
+            header=self.header[:at] + self.header[at + 1 :], rows=rows, words=self.words - (at < self.words)
+        )
 
     def turn(self, heading: str) -> Grid:
         """Transpose a table with one column of words; `heading` becomes its first heading."""
@@ -78,23 +94,71 @@ class Grid(NamedTuple):
 
 
 def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
-    """Return the table of means and the table of pairs."""
-    means = _build_means_grid(comparison, layout.places)
-    if layout.rows == "systems":
-        means = means.turn("system")
-    return [means, _build_pairs_grid(comparison, layout.places)]
+    """Return the tables of means and pairs, and where asked those of groups and correlations."""
+    means, pairs = build_means_grid(comparison, layout), _build_pairs_grid(comparison, layout.places)
+    return [means, pairs, *build_more_grids(comparison, layout.places)]
 
 
-def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = True) -> Grid:
-    """Return a row per measure with the best mean marked, and below them the cost of each system."""
+def build_more_grids(comparison: Findings, places: int) -> list[Grid]:
+    """Return the table of groups and that of correlations; none that was not asked for."""
+    grids = []
+    if comparison.groups is not None:
+        rows = []
+        for row in comparison.groups.iter_rows(named=True):
+            cells = [
+                f"{row['measure']} {ARROWS[row['better']]}",
+                *(row[name] for name in ("group", "system", "against")),
+                str(row["queries"]),
+                *(_format_number(row[name], places) for name in ("mean", "mean_against")),
+                _format_signed(row["difference"], places) + (" *" if row["significant"] else ""),
+                _format_interval(row["low"], row["high"], places),
+                _format_signs(row),
+            ]
+            rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
+        header = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference", "interval"]
+        grids.append(Grid("Differences by group", [*header, "wins/ties/losses", "verdict"], 4, rows))
+    if comparison.correlations is not None:
+        rows = [
+            [
+                *map(Cell, (row["system"], row["outcome"], row["measure"], str(row["queries"]))),
+                Cell(_format_signed(row["tau"], 2)),
+                Cell(_format_interval(row["low"], row["high"], 2)),
+            ]
+            for row in comparison.correlations.iter_rows(named=True)
+        ]
+        title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
+        grids.append(Grid(title, ["system", "outcome", "measure", "queries", "tau", "interval"], 3, rows))
+    return grids
+
+
+def build_means_grid(comparison: Findings, layout: Layout) -> Grid:
+    """Return a row per measure and the costs; or a row per system, with marks for what differs from the baseline."""
+    if layout.rows == "measures":
+        grid = _build_means_grid(comparison, layout.places)
+    else:
+        grid = _build_means_grid(comparison, layout.places, with_costs=False, with_marks=True).turn("system")
+    return grid._replace(title=layout.caption) if layout.caption else grid
+
+
+def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = True, with_marks: bool = False) -> Grid:
+    """Return a row per measure with the best mean marked, and below them the cost of each system.
+
+    `with_marks` marks the means that differ significantly from the baseline.
+    """
     rows: list[list[Cell]] = []
     bounded = "most" in comparison.means.columns
     queries = comparison.signature["queries"]
+    from_baseline = comparison.pairs.filter(
+        pl.col("significant") & pl.lit(with_marks), against=comparison.baseline or ""
+    )
+    marked = set(from_baseline.select("measure", "system").rows())
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
         best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
             Cell(
-                _format_number(row["mean"], places) + (_format_bounds(row, places) if bounded else ""),
+                _format_number(row["mean"], places)
+                + (_format_bounds(row, places) if bounded else "")
+                + (" *" if (measure, row["system"]) in marked else ""),
                 row["mean"] is not None and row["mean"] in best,
             )
             for row in of.iter_rows(named=True)
@@ -102,7 +166,10 @@ def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = T
         rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
     for name, title in _SPENT.items() if with_costs else ():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
-    return Grid(f"Means over {count_queries(queries)}", ["measure", *comparison.systems.get_column("system")], 1, rows)
+    title = f"Means over {count_queries(queries)}"
+    if with_marks and comparison.baseline:
+        title += f"; * differs significantly from {comparison.baseline}"
+    return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
 def _find_best(means: list[float], better: str | None) -> set[float]:
@@ -134,10 +201,22 @@ def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
         rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
     title = f"{system} against {against}, " if one_pair else "System minus against, "
     pairs = Grid(f"{title}{count_queries(made['queries'])}", header, 1 if one_pair else 3, rows)
+    more = build_more_grids(comparison, layout.places)
+    if comparison.groups is not None:
+        for heading in ("interval", *(("system", "against") if one_pair else ())):
+            more[0] = more[0].drop_column(heading)
     if one_pair:
-        return [pairs]
+        return [pairs, *more]
     means_grid = _build_means_grid(comparison, layout.places, with_costs=False)
-    return [means_grid.turn("system") if layout.rows == "systems" else means_grid, pairs]
+    return [means_grid.turn("system") if layout.rows == "systems" else means_grid, pairs, *more]
+
+
+def stack_groups(comparison: Findings) -> pl.DataFrame:
+    """Return the pairs as rows of data: with groups, those of all queries (`all`) and those of each group."""
+    if comparison.groups is None:
+        return comparison.pairs
+    whole = comparison.pairs.select(pl.lit("all").alias("group"), pl.all())
+    return pl.concat([whole, comparison.groups], how="diagonal")
 
 
 #: Column of the pairs -> its heading in a table.
@@ -161,7 +240,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
             _format_interval(row["low"], row["high"], places),
             *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
             _format_signed(row["effect"], 2),
-            _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}",
+            _format_signs(row),
             _format_signed(row["more_iterations"], 2),
             *([_format_interval(row["least"], row["most"], places, absent="no bounds")] if bounded else []),
         ]
@@ -170,15 +249,36 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
     return Grid("Differences, system minus against", header, 3, rows)
 
 
+def build_column_grid(comparison: Findings, places: int) -> Grid:
+    """Return the table of pairs in few columns: difference, interval, and the corrected p of the randomisation test."""
+    others = comparison.pairs.get_column("against").unique(maintain_order=True).to_list()
+    words = ["measure", "system", *(["against"] if len(others) > 1 else [])]
+    rows = []
+    for row in comparison.pairs.iter_rows(named=True):
+        cells = [
+            _name_row(row["measure"], row["better"], row["queries"], comparison.signature["queries"]),
+            *(row[name] for name in words[1:]),
+            _format_signed(row["difference"], places) + (" *" if row["significant"] else ""),
+            _format_interval(row["low"], row["high"], places),
+            _format_probability(row["p_randomisation_holm"], places, doubtful=row["low_coverage"]),
+        ]
+        rows.append([*map(Cell, cells)])
+    title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
+    return Grid(title, [*words, "difference", "interval", "p"], len(words), rows)
+
+
 def _list_p_columns(comparison: Findings) -> list[str]:
     """Return the columns of p-values to show: Tukey's only if it exists."""
     many = comparison.pairs.get_column("p_tukey").is_not_null().any()
     return [name for name in _P_VALUES if many or name != "p_tukey"]
 
 
-def build_legend(comparison: Findings) -> list[str]:
-    """Return the sentences that explain columns and marks, and the notes."""
+def build_legend(comparison: Findings, *, in_column: bool = False) -> list[str]:
+    """Return the sentences that explain columns and marks, and the notes; `in_column`: those of `build_column_grid`."""
     made = comparison.signature
+    if in_column:
+        told = f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. p: randomisation test, corrected by Holm's method; "
+        return [f"{told}* marks p <= {made['alpha']:g}.", *comparison.notes]
     shown = [_P_VALUES[name] for name in _list_p_columns(comparison)]
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values. Holm is the p of "
@@ -210,6 +310,10 @@ def _name_row(measure: str, better: str | None, queries: int, of_all: int) -> st
 def count_queries(queries: int) -> str:
     """Return a number of queries as text: 1 query, 2 queries."""
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
+
+
+def _format_signs(row: Mapping[str, Any]) -> str:
+    return _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}"
 
 
 def _format_bounds(row: Mapping[str, Any], places: int) -> str:

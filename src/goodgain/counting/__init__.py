@@ -1,1 +1,1 @@
-"""Counts run and qrels into two small tables, the ledger and the pools: at once, or some queries at a time."""
+"""Counts run and qrels into two small tables, the ledger and the pools."""

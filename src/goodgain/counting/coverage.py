@@ -1,4 +1,4 @@
-"""Coverage: which queries and results of a run the qrels judge, and notices where values would mislead."""
+"""Coverage: which queries and results of a run the qrels judge, and notices on misleading values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
 from goodgain.formats.run import AnyRun, warn_of_missing_iterations
 
-#: Judged share of unique results below which a small difference may come from the missing judgments.
+#: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
 
-#: Shared queries over those of the smaller side, below which two sides hardly join.
+#: Below this share of the smaller side's queries, two sides share too few queries.
 LOW_SHARE = 0.5
 
-#: The columns of a table of coverage, and their types; the row of all iterations has null as its iteration.
+#: The columns of a table of coverage, and their types; iteration is null in the row of all iterations.
 COVERAGE: dict[str, type[pl.DataType]] = {
     "iteration": pl.Int64,
     "judged": pl.Int64,
@@ -25,15 +25,15 @@ COVERAGE: dict[str, type[pl.DataType]] = {
     "coverage": pl.Float64,
 }
 
-#: Query ids that an error or a notice shows of each side.
+#: Query ids per side in an error or a notice.
 _EXAMPLES = 3
 
-#: Iterations whose coverage a notice lists.
+#: The most iterations whose coverage a notice lists.
 _LISTED = 10
 
 
 class SharedQueries(NamedTuple):
-    """The query ids of a run and of qrels, each once: those of both, and those that only one of them has."""
+    """The query ids of a run and qrels, each once: in both, and in one of them only."""
 
     both: pl.Series
     only_searched: pl.Series
@@ -51,14 +51,14 @@ class SharedQueries(NamedTuple):
 
 
 def match_queries(searched: pl.Series, judged: pl.Series) -> SharedQueries:
-    """Return which query ids of a run and of qrels are the same."""
+    """Match the query ids of a run and qrels."""
     searched, judged = searched.unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     return SharedQueries(searched.filter(is_judged), searched.filter(~is_judged), judged.filter(~is_searched))
 
 
 def list_examples(query_ids: pl.Series) -> list[str]:
-    """Return the first three of some query ids."""
+    """Return the first three query ids in sorted order."""
     return query_ids.bottom_k(_EXAMPLES).sort().to_list()
 
 
@@ -81,11 +81,11 @@ class Coverage(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The judged share of the first occurrences; None where there are none."""
+        """The judged share of the first occurrences; None if there are none."""
         return (self.unique - self.unjudged) / self.unique if self.unique else None
 
     def tabulate(self) -> pl.DataFrame:
-        """Return the columns of `COVERAGE`: a row for all iterations, and one for each; null where nothing was found."""
+        """Return the columns of `COVERAGE`: a row for all iterations, then one per iteration."""
         overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
         rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
         judged = pl.col("unique") - pl.col("unjudged")
@@ -102,18 +102,18 @@ class Coverage(NamedTuple):
 
     @property
     def has_one_number(self) -> bool:
-        """Whether all rows of the run have one number, and it is not 1."""
+        """Whether all rows of the run have the same number, other than 1."""
         return self.lowest is not None and self.lowest == self.numbering.get_column("highest").max() != 1
 
     @property
     def renumbered(self) -> int:
-        """Queries with a number missing between the lowest of the run and their own highest."""
+        """The number of queries with a gap between the lowest number of the run and their own highest."""
         dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    """Measure the coverage of a run and qrels that were counted."""
+    """Measure the coverage of a counted run and qrels."""
     rows, pools, numbering = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
@@ -142,7 +142,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
-    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash where nothing new was found.
+    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results.
 
     Args:
         coverages: the columns of `COVERAGE`.
@@ -153,12 +153,12 @@ def list_shares(coverages: pl.DataFrame) -> str:
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return the number of shared queries over those of the side that has fewer; 1 where that side has none."""
+    """Return shared queries / queries of the smaller side; 1 if a side is empty."""
     return both / min(first, second) if first and second else 1.0
 
 
 def warn_if_few_shared(queries: SharedQueries) -> None:
-    """Give a notice where run and qrels share less than half the queries of the side that has fewer."""
+    """Give a notice if run and qrels share less than half the queries of the smaller side."""
     both = len(queries.both)
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
@@ -166,38 +166,38 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
     shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
     notice(
         f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,} (the run has {of_run}, "
-        f"the qrels have {of_qrels}). Check that both name queries alike."
+        f"the qrels have {of_qrels}). Check that both use the same query ids."
     )
 
 
 def warn_if_misleading(
     coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
 ) -> None:
-    """Give a notice where values mean less than they seem to.
+    """Give notices where values may mislead.
 
     Args:
         coverage: that of the run.
-        labels: as in `Counts`.
-        low: False leaves the notice of a low coverage to the caller.
-        iterated: the run, where measures of iterations are asked of it.
+        labels: as in `count`.
+        low: False leaves the notice on low coverage to the caller.
+        iterated: the run, if measures of iterations are computed.
     """
     if iterated is not None and coverage.queries.searched and (not iterated.has_iterations or coverage.has_one_number):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
         notice(
-            f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "
-            "iterations were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read "
-            "the run with gaps='empty'"
+            f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}, "
+            "so iterations were renumbered 1, 2, 3 ... If a missing number is a search without results, read the run with "
+            "gaps='empty'."
         )
     if labels is not None and coverage.lowest == 0:
         notice(
-            "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
-            "only the labels for any iteration, and each later one those of its own number"
+            "the run numbers its iterations from 0, but labels by iteration start at 1: iteration 0 gets only the labels "
+            "for any iteration. Number the iterations of the run from 1 to match the labels."
         )
     warn_if_few_shared(coverage.queries)
     if low and coverage.share is not None and coverage.share < LOW_COVERAGE:
         notice(
             f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
-            "pool lists them), or see how much they could change (bounds=True)"
+            f"{list_shares(coverage.tabulate())}); most measures count the others as not relevant. Judge more of them "
+            "(goodgain pool lists them), or see their possible effect with bounds=True."
         )

@@ -1,7 +1,7 @@
 """Counts a run and qrels into ledger and pools; every good-gain measure is a function of these two small tables.
 
 The ledger has one row per (query, iteration), the pools one row per judged query. Group-bys and joins reduce the rows of the
-run, on any engine that narwhals knows. Their results are small: Polars does the rest.
+run, on any engine that narwhals supports. Polars does the rest on their small results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, 
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS, Table
 
-#: The exponent of the smallest unit that a label can be divided by.
+#: The smallest exponent of a unit (`find_unit`); a label can be divided by it.
 _LEAST_EXPONENT = -1000
 
 
@@ -27,11 +27,11 @@ class Counts(NamedTuple):
     """Ledger and pools of a run and qrels at one threshold.
 
     Attributes:
-        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N, those of a
-            query together and in order.
+        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged. Iterations are 1..N; rows are
+            sorted by query and iteration.
         pools: one row per query of the qrels: N, GoodPool, GainPool.
-        numbering: lowest, is_dense, queries, highest: how many queries begin at which number, with or without gaps after
-            it, and the highest number of any of them.
+        numbering: lowest, is_dense, queries, highest. It groups the queries by their lowest iteration number in the run,
+            and by whether their numbers have no gaps: `queries` is the size of a group, `highest` its highest number.
     """
 
     ledger: pl.DataFrame
@@ -40,16 +40,16 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Count each iteration's results, first occurrences, repeats and good documents.
+    """Count the results, first occurrences, repeats and good documents of each iteration.
 
     Args:
         qrels: columns query_id, doc_id, relevance, and with `labels="iteration"` iteration (Int64, null for any).
-        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration that returned nothing), on any engine.
+        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration without results), on any engine.
         rels: the thresholds: a document is good if its relevance is at least this.
-        labels: None, or `iteration` where the label of the first occurrence's iteration decides.
+        labels: None, or `iteration` to use the label for the iteration of the first occurrence.
 
     Returns:
-        threshold -> `Counts`; the run's rows are read once for all thresholds.
+        threshold -> `Counts`; one pass over the run serves all thresholds.
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
@@ -72,12 +72,12 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count per query and iteration number, with the numbers of the run, wherever its rows are.
+    """Count per query and iteration number of the run, on the engine of the run.
 
-    Runs without a common query can be tallied one by one: their tallies, concatenated, are the tally of all.
+    The tallies of runs without a common query, concatenated, are the tally of all of them.
 
     Returns:
-        query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
+        query_id, iteration (the number in the run), R, UR, Unjudged, and per threshold GR0, G0, GR1, G1 ...
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -88,7 +88,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
     label = nw.col("relevance")
     unit = find_unit(collect(nw.from_native(qrels).select("relevance")).get_column("relevance"))
     whole = (label / unit).floor() * unit if unit else label
-    good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
+    good = [label >= rel for rel in rels]  # a missing label gives false or null: not good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
         "UR": one,
@@ -106,7 +106,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return the tally of a run in memory, as `tally` does: from its first occurrences in the order `seen`, and their labels."""
+    """Return what `tally` returns, from the first occurrences of a run in the order `seen`, and their labels."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -121,7 +121,7 @@ def tally_first_occurrences(
 
 
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
-    """Return the label of each first occurrence: that of its iteration, else that of any; null where it has neither.
+    """Return the label of each first occurrence: that for its iteration, else that for any iteration, else null.
 
     Args:
         firsts: query_id, doc_id, iteration.
@@ -138,12 +138,12 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Return how many labels of each row reach a threshold, and their sum, by the position of the threshold.
+    """Return for each row and threshold the number and the sum of the labels that reach the threshold.
 
     Args:
-        of: the row that each label counts for, a number below `number`.
-        names: the columns of the counts, and of the sums.
-        unit: that of all labels (`find_unit`), so that sums are exact.
+        of: the row of each label, a number below `number`.
+        names: the names of the columns of counts and of sums; the position of the threshold is appended.
+        unit: that of all labels (`find_unit`), for exact sums.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -152,16 +152,19 @@ def _add_up_good(
         counts, gains = np.bincount(of[good], minlength=number), np.bincount(of[good], whole[good], number)
         if unit:
             gains = gains + np.bincount(of[good], (label - whole)[good], number)
-        columns |= {f"{names[0]}{k}": counts, f"{names[1]}{k}": gains.astype(np.float64)}  # whole where there are none
+        columns |= {
+            f"{names[0]}{k}": counts,
+            f"{names[1]}{k}": gains.astype(np.float64),
+        }  # without labels, bincount returns integers
     return columns
 
 
 def find_unit(labels: Any) -> float:
-    """Return the power of two at which labels are cut in two, so that sums of both parts are exact; 0 for whole labels.
+    """Return the power of two that splits labels into two parts with exact sums; 0 for whole labels.
 
-    The last digit of a sum of floats depends on their order: of rows, of blocks, on the engine. Here the multiples of the
-    unit have 26 bits, and the rests of labels down to a hundredth of the largest are short too. So the sums of both are exact
-    for millions of labels, and only the last addition rounds.
+    The last digit of a sum of floats depends on the order of rows, and so on blocks and engines. Multiples of the unit have
+    26 bits, and the remainders of labels down to a hundredth of the largest are short too. So both sums are exact for
+    millions of labels; only the last addition rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -172,10 +175,10 @@ def find_unit(labels: Any) -> float:
 
 
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
-    """Count the good documents and their gain for each judged query: the half of `count` without the run.
+    """Count the good documents and their gain for each judged query: the part of `count` that needs no run.
 
     Returns:
-        query_id (sorted), and GoodPool and GainPool with the position of a threshold.
+        query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
     """
     query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
     sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
@@ -183,7 +186,7 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Make ledger and pools from a tally and `count_pools`, with the iterations of a query numbered 1..N."""
+    """Make ledger and pools from a tally and `count_pools`, and number the iterations of each query 1..N."""
     numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
     queries = _describe_queries(numbered)
     numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
@@ -196,13 +199,12 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
 
 
 def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
-    """Return the columns of a table; of those that each threshold has, the ones of the threshold at this position."""
+    """Return the columns of a table for the threshold at position k."""
     columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
     return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
 
 
 def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
-    """Add to first occurrences their label, null where there is none."""
     if labels is None:
         return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
     of_iteration = qrels.filter(~nw.col("iteration").is_null())
@@ -225,7 +227,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query and number, unless rows are sorted, as in most files: the check takes less time than sorting."""
+    """Sort by query and number. Most files are sorted already: the check is faster than sorting."""
     queries = rows.get_column("query_id").rle().struct.field("value")
     same = pl.col("query_id") == pl.col("query_id").shift()
     falls = same & (pl.col("number") < pl.col("number").shift())
@@ -235,7 +237,7 @@ def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, N, lowest and highest (its first and last number), is_dense (whether its numbers have no gap)."""
+    """Return query_id, N, lowest and highest (its first and last number), is_dense (whether they have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

@@ -1,4 +1,4 @@
-"""Splits a run into batches of whole queries, each with its tally and, where one is asked for, its ranking."""
+"""Splits a run into batches of whole queries, each with its tally and, on request, its ranking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurren
 
 _Result = TypeVar("_Result")
 
-#: Blocks that threads count while the caller scores another one. Each is in memory.
+#: Blocks that threads count ahead of the caller. Each is in memory.
 _AHEAD = 2
 
 
@@ -41,11 +41,10 @@ class QueryBatch(NamedTuple):
 
     Attributes:
         tally: what `counting.ledger.tally` returns for the rows.
-        ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
-            ranking was asked for.
-        table: the ranking table; None where it was not asked for.
-        first_iterations: query_id, doc_id, iteration: where documents first occur, for labels by iteration; else None.
-        rows: all rows of the judged queries; None where they were not asked for.
+        ranking: query_id, doc_id, score and possibly more, with the rows of a query together; None if not requested.
+        table: the ranking table; None if not requested.
+        first_iterations: with labels by iteration query_id, doc_id and the iteration of the first occurrence; else None.
+        rows: all rows of the judged queries; None if not requested.
     """
 
     tally: pl.DataFrame
@@ -57,13 +56,13 @@ class QueryBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RankingRequest:
-    """The rankings that batches are to have.
+    """The rankings that batches must have.
 
     Attributes:
         order: the order in which iterations become one ranking: `seen`, `interleaved` or `last`.
-        with_documents: whether the ranking itself is needed, with its doc_ids.
+        with_documents: whether the ranking with its doc_ids is needed.
         with_table: whether the ranking table is needed.
-        positions: the columns of positions that the table needs beside trec_eval's `k`.
+        positions: the columns of positions that the table needs in addition to trec_eval's `k`.
         with_rows: whether the rows of the judged queries are needed, in memory.
     """
 
@@ -86,31 +85,31 @@ def consume_batches(
     rels: Sequence[float],
     ranking: RankingRequest | None = None,
 ) -> _Result:
-    """Return what a function makes of a run in batches that share no query: one batch, or several for a large file.
+    """Return `consume` of the batches of a run: one batch, or several for a large file. Batches share no query.
 
-    Where the rows of a query are in several blocks of a file, they are grouped by query in files on disk, and the function is
-    called again with other batches: it must keep nothing of a call that did not return.
+    If several blocks of a file contain rows of one query, temporary files group the rows by query, and `consume` is called
+    again with new batches. It must keep nothing from the first call.
 
     Args:
         rels: the thresholds of the tallies.
-        ranking: the rankings that are needed; None if none is.
+        ranking: the rankings that batches must have; None if they need none.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
     count = _Counter(qrels, rels, ranking).count
     with suppress(_ScatteredQueriesError):
         return consume(_count_blocks(run, run.blocks(), count))
-    # Outside the handler: the error would hold all of the first call.
+    # Not inside an except clause, where the error would keep the first call in memory.
     return consume(_count_blocks(run, partition_by_query(run), count))
 
 
 def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.DataFrame:
-    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches."""
+    """Return what `counting.ledger.tally` returns for a whole run, read in batches."""
     return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
 
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
-    """Count and rank a run in memory, or on its engine, where the table stays if it can."""
+    """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         counted = _Counter(qrels, rels, request).count(run)
         warn_if_scores_contradict(counted.contradicting)
@@ -128,11 +127,11 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
 
 
 class _Counted(NamedTuple):
-    """A batch, and what notices need of its rows; the rows themselves are not kept.
+    """A batch, and what the notices need to know of its rows.
 
     Attributes:
         batch: the batch.
-        contradicting: the number of its queries in which ranks contradict scores.
+        contradicting: the number of queries where ranks contradict scores.
         has_repeats: whether a document occurs twice in a query.
         has_iterations, unnamed: as in `Run`.
     """
@@ -145,7 +144,7 @@ class _Counted(NamedTuple):
 
 
 class _Counter:
-    """Counts and ranks a run in memory, or parts of one, in several threads."""
+    """Counts and ranks a run in memory, or parts of one; several threads may use it."""
 
     def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
         self._qrels = qrels
@@ -159,10 +158,10 @@ class _Counter:
         return find_unit(self._qrels.frame.get_column("relevance"))
 
     def count(self, run: Run) -> _Counted:
-        """Return the counts of a run, or of a part of one that has whole queries."""
+        """Count a run, or a part of one with whole queries."""
         qrels, rows = self._qrels, run.rows.select(self._columns)
         firsts, first_iterations = find_first_occurrences(rows), None
-        with self._once:  # the first thread that needs the labels numbers them, while others read
+        with self._once:  # these are cached properties
             judgments, unit = qrels.judgments, self._unit
         if qrels.labels is None:
             relevance = judgments.look_up(firsts)
@@ -181,7 +180,7 @@ class _Counter:
     def _rank(
         self, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, int]:
-        """Return ranking and ranking table, as far as they are asked for, and the queries whose scores contradict."""
+        """Return the requested ranking and ranking table, and the number of queries where ranks contradict scores."""
         request = self._request
         if request is None:
             return None, None, 0
@@ -218,7 +217,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
 
 
 def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:
-    """Give the notices about a file that was read in blocks: it is empty, or parts of it were not read."""
+    """Give the notices on a file read in blocks: it is empty, or parts of it were not read."""
     if is_empty:
         notice(f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
@@ -227,9 +226,9 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 
 
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[_Counted]:
-    """Yield the counts of each block, which threads make ahead; no block is kept that was counted.
+    """Yield the counts of each block; threads count ahead.
 
-    `has_repeats` is kept only for blocks without a column for the iteration, where a repeat is worth a notice.
+    Only blocks without a column for the iteration keep `has_repeats`: there, a repeat is worth a notice.
     """
 
     def count_block(block: Block) -> _Counted:
@@ -248,7 +247,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> I
 
 
 class QrelsByQuery:
-    """Gives the judgments of each query once, to its batch: one label per document and subtopic."""
+    """Gives each batch the judgments of its queries, each once: one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
@@ -264,7 +263,7 @@ class QrelsByQuery:
         return taken
 
     def take_rest(self) -> pl.DataFrame:
-        """Return the labels of the queries that no batch had."""
+        """Return the labels of the queries that were in no batch."""
         if self._by_iteration:
             return _label_first_occurrences(self._rest, self._rest.select("query_id", "doc_id", "iteration").clear())
         return self._rest
@@ -273,8 +272,8 @@ class QrelsByQuery:
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Return one label per document, from labels by iteration.
 
-    A retrieved document has the label of its first occurrence, and none if that occurrence is unjudged: a label of a later
-    iteration does not count. A document that was not retrieved has its largest label.
+    A retrieved document gets the label of its first occurrence, and none if that occurrence is unjudged: labels for later
+    iterations do not count. A document that was not retrieved gets its largest label.
     """
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()

@@ -1,4 +1,4 @@
-"""A run in a large file, which is read in blocks of whole queries, so that memory does not grow with the file."""
+"""A run in a large file, read in blocks of whole queries: memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from goodgain.formats.documents import DocumentMap
 from goodgain.formats.run import Run, make_run
 from goodgain.schema import RUN
 
-BLOCK = 16 * 2**20  # bytes of text that are read at a time
-_ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
+BLOCK = 16 * 2**20  # bytes of text read at a time
+_ROW_BYTES = 32  # approximate bytes of a row as text: blocks of Parquet are counted in rows
 
 _ROW = "row in the file"
-_FILES = 200  # open at a time, at most: some systems allow a process 256
-_SHRUNK = 6  # compressed text of a run, and Parquet, is about a sixth of the text
+_FILES = 200  # most open files: some systems allow a process 256
+_SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class RunFile:
         gaps, first: as in `read_run`.
         is_text: whether it is text.
         compressed: whether it is compressed text.
+        block: bytes of text read at a time.
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
         documents: the mapping of the ids of chunks to documents; None for a run that keeps its ids.
         ids_mapped: as in `Run`.
-        block: how much is read at a time, in bytes of text.
-        passed_over: what was not read of each block of text, by the byte that the block begins at.
-        numbered: for each block that was counted, whether some row of it has a number as its iteration.
+        passed_over: first byte of each block of text -> what was not read of it.
+        numbered: for each counted block, whether some row has a number as its iteration.
     """
 
     path: Path
@@ -73,11 +73,11 @@ class RunFile:
 
     @property
     def has_iterations(self) -> bool:
-        """As in `Run`; known once the blocks have been counted."""
+        """As in `Run`; known once the blocks are counted."""
         return any(self.numbered)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the run cut between queries; a query whose rows stand apart is in several blocks."""
+        """Yield the run, cut between queries; a query with scattered rows is in several blocks."""
         if self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -90,9 +90,21 @@ class RunFile:
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
+def read_whole(run: Run | RunFile) -> Run:
+    """Return a run in memory: its own file, where it has one, is read block by block."""
+    if isinstance(run, Run):
+        return run
+    blocks = [block.run for block in partition_by_query(run)]
+    has_iterations = any(block.has_iterations for block in blocks)
+    rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
+    whole = Run(rows, name=run.name, has_iterations=has_iterations)
+    whole.likely_iteration = run.likely_iteration
+    return whole
+
+
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run, as text, or as columns and where their rows come from."""
+    """Some queries of a run: as text, or as columns and the source of their rows."""
 
     file: RunFile
     text: TextBlock | None = None
@@ -115,7 +127,7 @@ class Block:
         return run if file.documents is None else file.documents.map_run(run)
 
     def read(self) -> OpenFrame:
-        """Read the columns as they stand."""
+        """Read the columns, unchecked."""
         if self.text is not None:
             content = Content(self.text.data, part_of=self.file.path, offset=self.text.offset)
             frame, lines, passed_over = read_text(content, RUN, label=str(self.file.path), errors="raise")
@@ -126,16 +138,16 @@ class Block:
 
 
 class TextBlock(NamedTuple):
-    """Whole lines of a file: the (decompressed) byte of the file that they begin at, and their bytes."""
+    """Whole lines of a file: their offset in it (decompressed), and their bytes."""
 
     offset: int
     data: bytes
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
-    """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of one query are in one block.
+    """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of a query stay together.
 
-    A block has about `size` bytes, and more where one query has more.
+    A block has about `size` bytes; it is larger if a query is.
     """
     is_compressed = compression(path) is not None
     with open_stream(path) as stream:
@@ -156,14 +168,13 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
     if data:
         yield TextBlock(offset, data)
     if offset + len(data) < whole:
-        raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
+        raise InputError(f"{path}: the file became shorter while it was read; wait until it is written, and try again")
 
 
 def _last_query(data: bytes) -> int:
-    """Return the byte at which the lines of the last query begin; 0 where only one query is found.
+    """Return the offset of the lines of the last query; 0 if there is only one query.
 
-    Only whole lines count: those between the first newline and the last. Comments have no query: they stay with the lines
-    beside them.
+    Only whole lines count: those between the first newline and the last. Comments stay with the lines beside them.
     """
     start = end = data.rfind(b"\n") + 1
     if _is_one_query(data, end):
@@ -180,7 +191,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines from the first newline to `end` begin with the same query, without splitting them."""
+    """Return whether all lines from the first newline to `end` have the same query; does not split them."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -191,7 +202,7 @@ def _is_one_query(data: bytes, end: int) -> bool:
 
 
 def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the rows of a run in a Parquet file, cut between queries, each block with the number of its first row."""
+    """Yield the rows of a Parquet file in blocks cut between queries, each with the number of its first row."""
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
@@ -213,10 +224,10 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 
 
 def partition_by_query(file: RunFile) -> Iterator[Block]:
-    """Yield the run in blocks that hold every row of their queries, in the order of the file.
+    """Yield the run in blocks with every row of their queries, in the order of the file.
 
-    Each row is written to one of several temporary files, chosen by a hash of its query. They need about as much room on
-    disk as the run takes as text.
+    A hash of its query sends each row to one of several temporary files. They take about as much disk space as the run as
+    text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
@@ -250,7 +261,7 @@ def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
 
 
 def _add_row_numbers(block: Block) -> pl.DataFrame:
-    """Return the columns of a block, in types that fit every block of the file, with the line or row of each."""
+    """Return the columns of a block with line or row numbers, in types that fit every block of the file."""
     opened, rows, _ = block.read()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
@@ -266,6 +277,6 @@ def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
     if lines.lines is not None:
         return lines.lines
     text = content.data
-    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:  # every line is a row: none has to be looked at
+    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:  # every line is a row
         return range(content.before + 1, content.before + 1 + rows)
     return [number for number, _ in number_rows(content)]

@@ -1,4 +1,4 @@
-"""Opens runs to be scored: small ones are read at once, large files are read in blocks, some queries at a time."""
+"""Opens runs for scoring: reads small ones at once, and large files in blocks of queries."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from goodgain.formats.run import Run, check_run_options, load_run
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
-#: A file of more bytes is read in blocks, side by side; a smaller one is a block by itself.
+#: A file with more bytes is read in blocks.
 LARGE = BLOCK
-LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
-_HEAD = 2**16  # bytes in which the first line of a file is
-#: Rows of a sample, at most; taken from so many places; in a file, so many bytes at each.
+LARGE_COMPRESSED = LARGE // 6  # compression and Parquet shrink runs to about a sixth
+_HEAD = 2**16  # bytes that contain the first line of a file
+#: Limits of a sample: its rows, the places it takes them from, and the bytes it reads at each place of a file.
 _ROWS, _PLACES, _BYTES = 6_000, 16, 2**14
-_PIECE = 2**20  # bytes that are unpacked at a time to learn how many there are
+_PIECE = 2**20  # bytes unpacked at a time to find the size
 
 
 def open_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run | RunFile:
-    """Open a run to be scored: a large file stays where it is, to be read in blocks; anything else is read at once.
+    """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
 
     The options are those of `read_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used. Bad rows of a large file raise when its blocks are read.
+    checks that every name in `columns` was used. Bad rows of a large file raise only when its blocks are read.
     """
     columns = check_columns(columns)
     if isinstance(source, RunFile):
@@ -156,8 +156,8 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """Open a file in blocks, if it is large and of a kind that can be read so."""
-    with suppress(OSError, ValueError):  # the file cannot be read: load_run says why
+    """Open a file in blocks; None if it is small, or its format has no blocks."""
+    with suppress(OSError, ValueError):  # load_run will say why
         kind, compressed = container(path), compression(path) is not None
         if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
             return RunFile(path, gaps, first, is_text=True, compressed=compressed)
@@ -167,7 +167,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
 
 
 def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
-    """Tell whether a file is large TREC text; a compressed one is unpacked only until it is large."""
+    """Return whether a file is large TREC text. Unpacks a compressed file only up to `LARGE` bytes."""
     if path.suffix.lower() in COMPRESSED and not compressed:
         return False
     with open_stream(path) as file:
@@ -194,7 +194,10 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 
 
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
-    """Return query_id and doc_id of at most 6,000 rows of a run: from all its parts if it is in memory or a file of text."""
+    """Return query_id and doc_id of at most 6,000 rows of a run.
+
+    A run in memory and an uncompressed text file give rows from all parts, any other its first rows.
+    """
     if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
         rows = run.frame.select("query_id", "doc_id")
         size = _ROWS // _PLACES
@@ -214,7 +217,7 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
 
 
 def _choose_places(length: int, size: int) -> list[int]:
-    """Return where to begin in each of `_PLACES` equal parts of a length, by a hash that is the same every time."""
+    """Return a start in each of `_PLACES` equal parts of a length, by a reproducible hash."""
     width = length // _PLACES
     digests = [hashlib.blake2b(f"{length} {number}".encode(), digest_size=8).digest() for number in range(_PLACES)]
     room = max(width - size, 1)
@@ -222,7 +225,7 @@ def _choose_places(length: int, size: int) -> list[int]:
 
 
 def _read_some_lines(run: RunFile) -> pl.DataFrame:
-    """Read pieces of a text file; a compressed one is read from its beginning, in one piece."""
+    """Read lines from several places of a text file, or from the beginning of a compressed one."""
     lines: list[bytes] = []
     places = _choose_places(run.path.stat().st_size, _BYTES)
     if run.compressed:

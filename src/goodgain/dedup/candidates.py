@@ -1,4 +1,4 @@
-"""Phase 1: gives each record keys, and forms candidate pairs of records that share a key, with a limit for each key."""
+"""Phase 1: gives each record keys, and pairs the records that share a key, up to a limit per key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Policy = Literal["standard", "id", "strict", "content"]
 
 #: Unrelated pages share shorter titles (`Home`, `Login`).
 _MIN_TITLE = 12
-#: The characters of a snippet that make a key: engines that cut snippets at different lengths agree on the beginning.
+#: How many characters of a snippet make a key: engines cut the same text at different lengths.
 _SNIPPET_START = 500
-#: Kinds of key that almost prove sameness: each record is compared with a neighbour, however many share the key.
+#: Kinds of key that almost prove identity: each record is compared with a neighbour, however many share the key.
 _STRONG_KINDS = ("id", "doc_id", "url")
 
 
@@ -70,7 +70,7 @@ def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.
 
 @dataclass(frozen=True)
 class SkippedPairs:
-    """The pairs that the bound left uncompared, for one kind of key.
+    """The pairs that the limit left uncompared, for one kind of key.
 
     Attributes:
         kind: the kind of key, or `group` for groups in which not all records were compared.
@@ -92,8 +92,8 @@ def form_pairs(
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
 
-    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted so that similar ones
-    are neighbours, and each is compared with its nearest only.
+    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted by similarity, and each
+    is compared only with its nearest neighbours.
     """
     members = _mark_settled(keys, records, policy)
     buckets = members.group_by("key").agg(
@@ -137,7 +137,7 @@ def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
     members = members.join(places, on="record").with_columns(order=order)
     members = _add_places(members.sort("key", "order"))
-    # If all records are open, each pair is formed twice, once from either side, and costs only one comparison.
+    # If all records are open, each pair is formed twice, once from either side, but compared once.
     sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
     reach = limit // (pl.col("open") * sides)
     strong = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)

@@ -36,9 +36,9 @@ from goodgain.schema import DEDUPLICATED
 class Deduplication:
     """Results with their documents, and how the documents were found.
 
-    `frame` has the rows of the input, in its order and kind, and the columns `document`, `duplicate_of` (the row of the
-    first occurrence in the same query and system, counted from 0; null for a first), `rule` and `confidence` (null
-    for a first). Functions that read data frames through narwhals accept the value itself in place of the frame.
+    `frame` has the rows of the input, in its order and of its library, and the columns `document`, `duplicate_of` (the
+    row of the first occurrence in the same query and system, counted from 0), `rule` and `confidence`; the last three are
+    null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
     """
 
     frame: Any
@@ -48,23 +48,23 @@ class Deduplication:
     _records: Records = field(repr=False)
 
     def __narwhals_dataframe__(self) -> Any:
-        # narwhals calls this method on frames it does not know, and has no public name for the frame it expects here.
+        # narwhals calls this method on unknown frames, and has no public name for what it must return.
         return nw.from_native(self.frame, eager_only=True)._compliant_frame
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
 
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
-        """Explain why the results of `document` are one: the rule, fields and confidence of each pair.
+        """Explain why the results of `document` are one document: the rule, fields and confidence of each pair.
 
-        With `other`, explain why two documents are not one. Raises InputError if there is no such document.
+        With `other`, explain why these are two documents. Raises InputError if there is no such document.
         """
         return explain(self._rows, self._records, self.policy, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
-        `gold` is a column of the frame, or one group a row (null: not to be counted). Groups are within a query.
+        `gold` is a column of the frame, or one group per row (null: not counted). Groups are within a query.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
@@ -81,21 +81,25 @@ def deduplicate(
     pairs_a_key: int = 10_000,
     earlier: Any = None,
 ) -> Deduplication:
-    """Find out which results of a query are the same document.
+    """Find the results of a query that are the same document.
 
-    `results` is a results frame (or a run: query_id, doc_id, ...) of any engine that narwhals knows, or the path of a
-    file that `write_results` wrote. `policy` is "id" (item ids and equal URLs only), "standard", "strict" (any compared
-    field that differs rejects, whatever else is equal), or "content" (copies under another address are repeats).
-    Results are deduplicated together within a query, over the columns that `across` names: by default the systems of a
-    query together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
-    doc_ids alone decide; by default they do in a frame without other evidence, such as a run. `level="document"` takes
-    a passage for the document it is from. `pairs_a_key` is the most pairs of results with one key that are compared.
-    `earlier` are results that have their documents already (a frame with the column `document`, or the path of a file of
-    one): these keep their names and members, and each of `results` that is the same as one of theirs joins its document,
-    by its best pair where there are several; `summary.bridges` counts where all results together give other documents.
+    Args:
+        results: a results frame or a run of any engine that narwhals knows, or the path of a file by `write_results`.
+        policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
+            `content` (copies at another address are duplicates).
+        across: columns whose values are deduplicated together within a query. By default the systems, so one qrels serves
+            all of them; () keeps each system separate.
+        trust_doc_id: whether equal doc_ids alone decide; by default only if the frame has no other evidence, as a run.
+        level: `passage`, or `document` to count a passage as the document it comes from.
+        pairs_a_key: the most pairs compared among the results that share a key.
+        earlier: results with documents (a frame with the column `document`, or the path of its file). Their documents keep
+            names and members; a new result joins the one that it matches, by its best pair. `summary.bridges` counts where
+            deduplicating all results together would give other documents.
 
-    Raises InputError if the frame has no query_id, or no column that identifies documents. Source: the two-phase
-    deduplication of the Retrieved Good Gain guideline.
+    Raises:
+        InputError: the frame has no query_id, or no column that identifies documents.
+
+    Source: the two-phase deduplication of the Retrieved Good Gain guideline.
 
     >>> import polars as pl
     >>> urls = ["https://example.org/a?utm_source=x", "http://www.example.org/a/"]
@@ -133,7 +137,7 @@ def deduplicate(
 
 
 def _open_frame(results: Any) -> nw.DataFrame[Any]:
-    """Return results as a frame in memory, of the library that they are in; from a lazy one it is Polars."""
+    """Return results as a frame in memory: of their own library, or of Polars if they were lazy."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:
@@ -149,9 +153,8 @@ def _give_notices(summary: Summary) -> None:
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
     if summary.bridges:
         notice(
-            f"{summary.bridges:,} results or documents would be sorted otherwise if all results were deduplicated together: "
-            "a result is the same as results of two earlier documents and joined one of them, or an earlier document "
-            "proved to be several; convert all logs in one call to have one truth"
+            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two of them "
+            "and joined one, or one proved to be several; convert all logs in one call to resolve them"
         )
 
 
@@ -161,13 +164,13 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     if level not in get_args(Level):
         raise InputError(f"There is no level {level!r}: take one of {', '.join(get_args(Level))}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
-        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: these are what it can join.")
+        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
     if pairs_a_key < 1:
         raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
 
 
 def _mark_apart(records: Records, policy: Policy) -> Records:
-    """Mark the records whose equal rows are a document each: they have a title alone, or nothing."""
+    """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
     apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
@@ -175,7 +178,7 @@ def _mark_apart(records: Records, policy: Policy) -> Records:
 
 
 def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
-    """Return the rows that hold a result, in the order of their runs, each with its document."""
+    """Return the rows with a result, in the order of their runs, and their documents."""
     found = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
     found = found.filter(pl.col("record").is_not_null()).sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
     return found.with_columns(document=name_documents(records, groups, found))
@@ -184,9 +187,9 @@ def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> 
 def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
-    """Add to each repeat its first occurrence in the same run, the rule by which the two are the same, and the confidence.
+    """Add to each duplicate its first occurrence in the same run, and the rule and confidence that join the two.
 
-    If no rule joins the two directly, it is the rule that joins the repeat to another result with the most confidence.
+    If no rule joins the two directly, it is the most confident rule that joins the duplicate to another result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)

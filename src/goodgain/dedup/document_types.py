@@ -1,6 +1,6 @@
-"""The table of document types: the ids that identify a result, the fields that tell two apart, and the weights.
+"""The table of document types: the ids that identify a result, the fields that distinguish two, and the weights.
 
-A new type is one `DocumentType` in `_ROWS`; a field that is not plain text also stands in `_FIELD_KINDS`.
+A new type is one `DocumentType` in `_ROWS`; a field that is not plain text also needs an entry in `_FIELD_KINDS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class DocumentType:
 
     Attributes:
         item_ids: names in `ids`; equal values identify a document, different ones separate two.
-        lenient_ids: those of them whose differences do not count.
-        further_keys: sets of fields that together make two results candidates.
+        lenient_ids: the item ids whose differences do not count.
+        further_keys: sets of fields that make two results candidates if all of them agree.
         required: fields that must agree before agreement of the others counts.
         reject: fields whose differences separate two documents.
         weights: what the agreement of a field adds; two results with a sum of 1 are one document.
@@ -43,7 +43,7 @@ class DocumentType:
 
 GENERIC = DocumentType("generic", weights={"title": 0.5, "snippet": 0.6})
 
-#: The type of passages at level "document", where each stands for the document it was cut from.
+#: The type of passages at level "document": each counts as the document it was cut from.
 PARENT = DocumentType(
     "passage_parent", item_ids=("parent",), weights={"title": 0.5}, goes_with=("generic", "web_page", "file")
 )
@@ -98,7 +98,7 @@ _ROWS = (
         "person",
         item_ids=("alias", "principal_name", "address"),
         lenient_ids=frozenset({"address"}),
-        # Names are mostly too short to be keys alone. If the fields of two persons agree enough, one of these does.
+        # Names alone are too short for keys. Two persons whose fields agree enough share one of these.
         further_keys=(("title", "company"), ("title", "department")),
         reject=("alias", "principal_name"),
         weights={"display_name": 0.5, "department": 0.2, "company": 0.2, "office": 0.2, "job_title": 0.2},
@@ -151,7 +151,7 @@ _ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for
 #: The kind of each id and field; a name that is not here is `text`.
 KINDS: Mapping[str, Kind] = _ID_KINDS | {name: kind for kind, names in _FIELD_KINDS.items() for name in names}
 
-#: Our names, and those in logs for them. Other spellings (FileId, fileId, file-id) need no entry: `canonical_name` has them.
+#: Our name -> its names in logs; other spellings (FileId, fileId, file-id) are left to `canonical_name`.
 _SPELLINGS = {
     "item_id": ("drive_item_id",),
     "message_id": ("internet_message_id",),
@@ -176,7 +176,7 @@ _SPELLINGS = {
     "chunk": ("chunk_index", "chunk_number"),
 }
 
-#: Names in logs, and ours for them.
+#: Name in logs -> our name.
 SYNONYMS: Mapping[str, str] = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 
 #: Between `File` and `Id` in `FileId`, and between `HTTP` and `Server` in `HTTPServer`.

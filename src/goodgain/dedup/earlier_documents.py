@@ -15,7 +15,7 @@ from goodgain.files.results import open_results
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Return earlier results of the same queries with the new results behind them, and the document of each earlier one."""
+    """Return the earlier results of the same queries followed by the new results, and the documents of the earlier ones."""
     opened = nw.from_native(open_results(getattr(earlier, "frame", earlier)))
     known = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
     if "document" not in known.columns or "query_id" not in known.columns:
@@ -40,15 +40,15 @@ def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFra
 def keep_earlier_documents(
     found: pl.DataFrame, earlier: pl.Series, pairs: pl.DataFrame, verdicts: Verdicts
 ) -> tuple[pl.DataFrame, int]:
-    """Give the results of earlier documents their names back, and name the new results by the documents they join.
+    """Name each new result by the earlier document that it matches, if any.
 
-    A new result that is the same as one of an earlier document joins it. Earlier documents are never merged: a result that is
-    the same as results of two of them joins that of its best pair (by confidence, then name).
+    Earlier documents are never merged: a result that matches several joins the one of its best pair (by confidence, then
+    name).
 
     Returns:
-        The new rows with their documents, and the number of bridges: new results that belong to two earlier documents, and
-        earlier documents that prove to be several. Without a bridge all results deduplicated together give the same documents,
-        under other names.
+        The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
+        earlier documents that prove to be several. Without bridges, deduplicating all results together would give the same
+        documents, under other names.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))
@@ -72,7 +72,7 @@ def keep_earlier_documents(
 def _join_best(
     several: pl.DataFrame, known: pl.DataFrame, new: pl.DataFrame, pairs: pl.DataFrame, verdicts: Verdicts
 ) -> tuple[pl.DataFrame, int]:
-    """Return the earlier document that each new record joins where it could join several, and the number of bridges."""
+    """Choose the earlier document for each new record that could join several; return these and the number of bridges."""
     groups = several.select("scope", "document").with_row_index("group")
     members = known.join(groups, on=["scope", "document"])
     own: dict[int, list[str]] = dict(members.group_by("record").agg(pl.col("earlier").unique().sort()).iter_rows())
@@ -98,17 +98,15 @@ def _join_best(
             best[record] = min(matched)[1]
         if len({name for _, name in matched}) > 1:
             bridged[group_of[record]] += rows
-    _join_by_way_of_others(best, rows_of.keys() - best.keys(), neighbours)
+    _join_through_others(best, rows_of.keys() - best.keys(), neighbours)
     found = pl.DataFrame(
         {"record": list(best), "best": list(best.values())}, schema={"record": new.schema["record"], "best": pl.String}
     )
     return found, sum(max(count, 1) for count in bridged.values())
 
 
-def _join_by_way_of_others(
-    best: dict[int, str], rest: set[int], neighbours: dict[int, list[tuple[float, int]]]
-) -> None:
-    """Add to `best` the records that are the same only as new records, the pair of the highest confidence first."""
+def _join_through_others(best: dict[int, str], rest: set[int], neighbours: dict[int, list[tuple[float, int]]]) -> None:
+    """Add to `best` the records that match only new records, the most confident pair first."""
     waiting = [(-sure, best[other], record) for record in rest for sure, other in neighbours[record] if other in best]
     heapq.heapify(waiting)
     while waiting:
@@ -122,7 +120,7 @@ def _join_by_way_of_others(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Name each row by the document it joined; a document of new results alone gets `#2` where an earlier one has its name."""
+    """Name each row by the document it joined; a document of only new results gets `#2` if an earlier one has its name."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")

@@ -32,7 +32,7 @@ def group_records(
     Returns:
         The group of each record, the number of joins refused, and the pairs left uncompared within groups.
     """
-    from scipy.sparse import coo_array  # slow to import, so it is imported only here
+    from scipy.sparse import coo_array  # slow to import
     from scipy.sparse.csgraph import connected_components
 
     size = records.frame.height
@@ -56,9 +56,9 @@ def group_records(
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], policy: Policy, limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs proven different within a component that share no key, and so are not among the candidates.
+    """Find pairs of a component that are proven different but share no key, so they were not candidates.
 
-    Records are compared with all others in components whose records differ in a field that can prove a difference.
+    If the records of a component differ in a field that can prove a difference, all its pairs are compared.
     """
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
@@ -89,7 +89,7 @@ def _join_in_order(
 ) -> int:
     """Assign groups to the records of the joins in `component`, strongest join first; return the number refused.
 
-    Joins of equal confidence are ordered by the hashes of their records, so that the order of rows changes nothing.
+    Joins of equal confidence are ordered by the hashes of their records: the order of rows changes nothing.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
     hashes = dict(zip(nodes.to_list(), _hash_columns(records.frame[nodes.to_list()]).to_list(), strict=True))
@@ -119,7 +119,7 @@ def _join_in_order(
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
-    """Return the document of each row; `groups` is the group of each record, `rows` the rows that hold a result."""
+    """Return the document of each row; `groups` is the group of each record, `rows` the rows with a result."""
     units, of_row = _split_units(records, groups, rows)
     best = (
         _choose_names(units.with_row_index("unit"), records)
@@ -133,7 +133,7 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the units that get a name, with their groups, and the group of each row.
 
-    A unit is a record, but for a record `apart` there is a unit for each row, as each of its rows is a document.
+    A unit is a record. A record marked `apart` has a unit for each of its rows, which are separate documents.
     """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
@@ -204,7 +204,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
-    # Nulls are left out with their names: a column that only other rows have must not change the hash of this one.
+    # Nulls are left out with their names: a column that only other rows have must not change the hash of a row.
     values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]

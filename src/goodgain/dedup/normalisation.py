@@ -22,7 +22,7 @@ UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 
-#: Tags that part words become a blank; tags inside words (search engines highlight hits with them) are dropped.
+#: Tags between words become a blank; tags inside words (search engines highlight hits with them) are dropped.
 _BLOCK_TAGS = (
     r"(?i)</?(?:br|p|div|li|ul|ol|dl|dt|dd|tr|td|th|table|tbody|thead|h[1-6]|hr|pre|blockquote|section)(?:\s[^<>]*)?/?>"
 )
@@ -30,7 +30,7 @@ _INLINE_TAGS = (
     r"(?i)</?(?:b|strong|em|i|u|s|mark|span|font|a|sub|sup|small|code|tt|q|abbr|highlight|hit|hl|c0|ddd)(?:\s[^<>]*)?/?>"
     r"|\*\*"
 )
-#: The entities in snippets; a full table would also decode the examples of a page about HTML.
+#: The common entities in snippets; a full table would also decode the examples of a page about HTML.
 _ENTITIES = (
     {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&hellip;": "..."}
     | dict.fromkeys(("&quot;", "&#34;"), '"')
@@ -68,14 +68,14 @@ def _fold(text: str) -> str:
 
 
 def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
-    """Return values with new ones for the old; null where nothing is left."""
+    """Replace old values by new ones, empty ones by null."""
     pairs = pl.DataFrame({"value": old, "new": new})
     found = values.to_frame("value").join(pairs, on="value", how="left", maintain_order="left")
     return found.select(pl.when(pl.col("new") != "").then("new")).to_series()
 
 
 def text_length(text: pl.Expr) -> pl.Expr:
-    """Return the length of a text in characters, those of scripts written without blanks counted double."""
+    """Return the length of a text in characters; characters of scripts without blanks count double."""
     return (text.str.len_chars() + text.str.count_matches(f"[{UNSPACED}]")).fill_null(0)
 
 
@@ -122,7 +122,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """Return a time in UTC, to the second, as sources round fractions differently. Without a zone it is UTC."""
+    """Return a time in UTC (the default zone), to the second: sources round fractions differently."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000
@@ -138,7 +138,7 @@ def _normalise_time(value: str) -> str:
         moment = moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except OverflowError:  # year 1 or 9999, and a zone that moves it out of range
+    except OverflowError:  # the zone moves year 1 or 9999 out of range
         return value
 
 

@@ -1,4 +1,4 @@
-"""What a deduplication found: its numbers, its agreement with given groups, and why results are one document or two."""
+"""Reports on a deduplication: its numbers, its agreement with given groups, and why results are one document or two."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ from goodgain.errors import InputError
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of results and documents, and of the pairs that each rule decided.
+    """The numbers of results, documents and pairs.
 
-    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts the pairs that no
-    rule decided: they stay apart. `refused` counts joins that would have put two records proven different into one group;
-    `skipped` lists the pairs that the limit of a key left uncompared. Documents are counted by query. `earlier` counts the
-    results that had their documents already, and `bridges` where these and the new results disagree: new results that are
-    the same as results of two earlier documents, and earlier documents that proved to be several.
+    Attributes:
+        results, documents, duplicates: counted per query; duplicates are within a run.
+        records: the different results.
+        pairs: the pairs of records that were compared.
+        same, different: the pairs that each rule decided.
+        undecided: the pairs that no rule decided; they stay separate documents.
+        refused: joins that would have put two records proven different into one document.
+        skipped: the pairs that the limit of a key left uncompared.
+        earlier: results that already had documents.
+        bridges: new results that match two earlier documents, and earlier documents that proved to be several.
     """
 
     results: int
@@ -61,7 +66,7 @@ def summarise(
     documents: pl.DataFrame, records: Records, verdicts: Verdicts, *, refused: int, skipped: Sequence[SkippedPairs],
     earlier: int, bridges: int,
 ) -> Summary:  # fmt: skip
-    """Return the numbers of a deduplication from its rows with their documents, its records, and the verdicts on its pairs."""
+    """Count the rows, documents, records and verdicts of a deduplication."""
     same, other = (np.bincount(verdicts.rule[of], minlength=UNDECIDED + 1) for of in (verdicts.same, ~verdicts.same))
     by_name = [{rule.name: int(n) for rule, n in zip(RULES, counts, strict=False) if n} for counts in (same, other)]
     return Summary(
@@ -84,9 +89,9 @@ def summarise(
 class Agreement:
     """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
 
-    Pairwise: the share of the pairs joined that belong together (precision), and of those that belong together that
-    are joined (recall). B-cubed: these shares within the group of each result, averaged over the results. A share of
-    nothing is 1.
+    Pairwise precision is the share of joined pairs that belong together; recall is the share of pairs that belong together
+    that are joined. B-cubed: both shares within the group of each result, averaged over the results. A share of no pairs
+    is 1.
 
     Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
     """
@@ -109,7 +114,7 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     joined, related, right = (_count_pairs(counted, names) for names in (["document"], ["gold"], ["document", "gold"]))
     pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
     results = counted.height
-    # Summed over results, not over groups: in their order, and exactly.
+    # Exact sums over results, in their order.
     both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
     shares = counted.select(precision=both / found, recall=both / given)
     bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
@@ -125,7 +130,7 @@ def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-#: A document with many results has millions of pairs; nobody reads more than these.
+#: Pairs shown: a document with many results has millions.
 _MAX_PAIRS = 10_000
 
 
@@ -152,7 +157,7 @@ class Explanation:
         for pair in self.pairs.iter_rows(named=True):
             verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
             if not pair["same"] and self.other is None:
-                verdict += ", joined by way of others"
+                verdict += ", joined through others"
             lines.append(
                 f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict} "
                 f"by {pair['rule']}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
@@ -184,7 +189,7 @@ def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> 
     found = rows.filter(pl.col("document") == document)
     if found.is_empty():
         where = f" in query {query_id}" if query_id is not None else ""
-        raise InputError(f"There is no document {document!r}{where}: take a name from the column document.")
+        raise InputError(f"the results{where} have no document {document!r}; choose one of the column document")
     return found
 
 

@@ -27,9 +27,9 @@ from goodgain.schema import BLANKS, EMPTY_DOC
 
 Level = Literal["passage", "document"]
 
-#: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
+#: The columns that separate results unless `across` names them; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
-#: The columns that tell runs of a query apart: a system may have several runs of it.
+#: The columns that distinguish the runs of a query: a system may have several.
 OF_RUNS = ("query_id", "system", "replicate")
 #: The columns for the place of a result in a run, from the widest to the narrowest.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
@@ -60,9 +60,11 @@ USED_NAMES = frozenset(
 class Records:
     """The different records of a results frame.
 
-    `frame` has one row for each record, in an order that does not depend on the order of the rows; `of_row` is the
-    record of each row (null: the row has no result); `attributes` are the ids and fields that occur; `trusted` says
-    whether equal doc_ids alone decide.
+    Attributes:
+        frame: one row per record, in an order that does not depend on the order of rows.
+        of_row: the record of each row; null if the row has no result.
+        attributes: the ids and fields that occur.
+        trusted: whether equal doc_ids alone decide.
     """
 
     frame: pl.DataFrame
@@ -72,7 +74,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return a column as numbers, equal for equal values and -1 for null; of several, the first not null."""
+        """Return a column as numbers: equal for equal values, -1 for null. Of several columns, take the first not null."""
         if names not in self._codes:
             values = self.frame.select(value=pl.coalesce(names))
             numbered = values.drop_nulls().unique().with_row_index("code")
@@ -89,12 +91,12 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read two frames: row, scope, query_id, system, replicate, place in the run, texts; and row, name, value of ids and fields.
 
-    `scope` numbers the sets of rows that are deduplicated together; it is null where the row has no result.
+    `scope` numbers the sets of rows that are deduplicated together; it is null if the row has no result.
     """
     found = set(frame.columns)
     if "query_id" not in found:
         raise InputError(
-            f"No column query_id in the results, only {', '.join(sorted(map(str, found))) or 'none'}: name it so."
+            f"No column query_id in the results (found {', '.join(sorted(map(str, found))) or 'none'}): name one query_id."
         )
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
@@ -112,7 +114,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
     if rows["query_id"].null_count():
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
-    # In a run, a doc_id `-` or null means that nothing was found; in results, rank 0 means it.
+    # A search with no results has doc_id `-` or null in a run, and rank 0 in results.
     has_text = pl.any_horizontal(pl.col("doc_id", "url", "title", "snippet").is_not_null())
     is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
     if not has_only_ids(frame):
@@ -142,7 +144,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
         long = filled.explode(bag).select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
     else:
         raise InputError(
-            f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or one struct a row."
+            f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or one struct per row."
         )
     return long.select(_NO_PAIRS.columns)
 
@@ -179,7 +181,7 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the ids and fields that some type uses, a column each, and all others in a column `rest`."""
+    """Return two frames: the ids and fields that some type uses, one column each; and all others in a column `rest`."""
     names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
@@ -202,7 +204,7 @@ def _parse_urls(urls: pl.Series) -> pl.DataFrame:
 
 
 def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill the title from its field for types whose title is one of their fields (the subject of an email)."""
+    """Fill the title for types whose title is one of their fields (the subject of an email)."""
     for row in TYPES.values():
         if row.title in rows.columns and row.title != "title":
             title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
@@ -243,7 +245,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
         pl.len().alias("rows"),
         snippet_length=text_length(pl.col("snippet").first()),
     )
-    # Vague records have too little content to recognise a document: equal ones are not one document.
+    # Vague records have too little content to identify a document: equal ones are not one document.
     is_known = has_item_id(attributes, list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
     vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
     frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
@@ -252,7 +254,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return whether a record has an item id of one of the types that are listed for its own."""
+    """Return whether a record has an item id of one of the types that `list_types` gives for its own."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -262,9 +264,9 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether different documents have one doc_id, as where each search numbers its results 1, 2, 3.
+    """Return whether different documents share a doc_id, as when each search numbers its results 1, 2, 3.
 
-    Their item ids, pages or distinguishing fields differ. Such a doc_id is not evidence.
+    They differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(NAMED_BY_URL)

@@ -19,7 +19,7 @@ class Url(NamedTuple):
 
     Attributes:
         normalised: a URL that still leads to the page.
-        page: host and path alone, by which candidates are found.
+        page: only host and path, the key for candidates.
         item: the page with its query; equal for equal items.
         choice: the parameters that select content.
         beyond_start: whether the path goes beyond a start page.
@@ -59,7 +59,7 @@ _SELECTING = frozenset(
     event_id eventid video video_id videoid entry entry_id node nid key record recordid
     """.split()  # noqa: SIM905 - a table of words reads better as text
 )
-#: Those with the number of a page: no number is page 1.
+#: The parameters of page numbers; the default is page 1.
 _PAGE_NUMBERS = ("p", "page")
 
 #: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
@@ -73,7 +73,7 @@ _START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
 _NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-#: Nearly all URLs match this, and need no change but to their parameters.
+#: Nearly all URLs match this: only their parameters can need a change.
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
 #: Browsers ignore tabs and line feeds inside URLs, and strip control characters and blanks around them.
 _IGNORED = re.compile(r"[\t\r\n]")
@@ -153,7 +153,7 @@ def parse_url(url: str) -> Url | None:
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield query, unjudged URL and judged URL where the two are one page: deduplication joins them by their URL alone.
+    """Yield query, unjudged URL and judged URL if both lead to one page, so deduplication would join them.
 
     Args:
         unjudged, judged: query_id and doc_id, a URL.
@@ -168,7 +168,7 @@ def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterat
 
 
 def has_other_choice(first: str, second: str) -> bool:
-    """Return whether two `choice`s select different content: a shared parameter or the page number differs."""
+    """Return whether two `choice` values select different content: a shared parameter or the page number differs."""
     one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
         return True
@@ -204,9 +204,9 @@ def _trim(url: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
-    """Return the authority without user information and default port, and the same without labels such as www and m.
+    """Return the authority without user information and default port; and the same without labels such as www and m.
 
-    Raises ValueError for what cannot be a host.
+    Raises ValueError if it cannot be a host.
     """
     if not netloc:
         return "", ""
@@ -234,7 +234,7 @@ def _encode_host(name: str) -> str:
         name = unquote(name, errors="strict")
     if name.isascii():
         return name.lower()
-    import idna  # imported only for hosts with other letters, as its tables are large
+    import idna  # large tables, needed for few hosts
 
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii")

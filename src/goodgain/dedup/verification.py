@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 #: What normalisation leaves of the ellipsis at the end of a cut snippet.
 _ELLIPSIS = " ."
-#: Two snippets agree if they share this part of the smaller one's 5-grams, as where only a date or a number changed.
+#: Two snippets agree if they share this part of the smaller one's 5-grams: only a date or a number may have changed.
 _MIN_OVERLAP = 0.9
 #: Equal snippets of this many characters identify a document without any other field.
 _LONG_SNIPPET = 200
@@ -40,8 +40,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records that are compared as one type.
 
-    `left` and `right` are places in the records' frame, `kind` is their row of the table of types, and `compatible` says
-    whether results of these types can be one document.
+    `left` and `right` are positions in the records' frame, `kind` is their row of the table of types, and `compatible`
+    says whether results of these types can be one document.
     """
 
     records: Records
@@ -90,7 +90,7 @@ class Evidence:
         return agree | differ
 
     def _compare_values(self, name: str) -> tuple[Mask, Mask]:
-        # The first column before the other: a type's title may be in `title` too.
+        # A type's title may be in `title` instead of its own field.
         names = dict.fromkeys((self.kind.title, "title") if name in ("title", self.kind.title) else (name,))
         columns = [column for column in names if column in self.records.frame.columns]
         if not columns:
@@ -99,7 +99,7 @@ class Evidence:
         left, right = codes[self.left], codes[self.right]
         both = (left >= 0) & (right >= 0)
         agree, differ = both & (left == right), both & (left != right)
-        if name in self.kind.item_ids and differ.any():  # of several values of an id, one in common is enough
+        if name in self.kind.item_ids and differ.any():  # if an id has several values, one in common is enough
             several = self.records.frame[name].str.contains(SEVERAL, literal=True).fill_null(False).to_numpy()
             places = np.flatnonzero(differ & (several[self.left] | several[self.right]))
             agree[places] = [
@@ -178,12 +178,12 @@ def _hash_grams(text: str) -> set[int]:
     return {hash(tuple(tokens[start : start + _GRAM_SIZE])) for start in starts}
 
 
-#: The ruling on pairs: which are the same, which are different, and the confidence in those that are the same.
+#: The ruling on pairs: which are the same, which are different, and the confidence in the former.
 _Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
 
 #: The most that agreeing fields count: less than an equal doc_id (1.5) or URL (2).
 _MAX_CONFIDENCE = 1.4
-#: Pairs compared at once, which bounds the memory for the values gathered for them.
+#: Pairs compared at once, to limit memory.
 _PAIRS_AT_ONCE = 1_000_000
 
 
@@ -196,7 +196,7 @@ class Rule(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """For each pair, the place of the rule in `RULES` (or UNDECIDED), whether it is the same, and the confidence."""
+    """For each pair, the position of its rule in `RULES` (or UNDECIDED), whether the two are the same, and the confidence."""
 
     rule: npt.NDArray[np.uint8]
     same: Mask
@@ -252,7 +252,7 @@ def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return whether the URLs name the items, rather than a place where many are found."""
+    """Return whether the URLs name the items, not a page that shows many."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -300,7 +300,7 @@ def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
-#: In the order in which they are applied: the surest evidence first.
+#: In order of application: the surest evidence first.
 RULES = (
     Rule("trusted", _decide_by_trusted_id),
     Rule("type", _decide_by_type),
@@ -311,15 +311,15 @@ RULES = (
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
     Rule("fields", _decide_by_weights, _ALL_BUT_ID),
 )
-#: Stands in the place of a rule for pairs that no rule decided.
+#: The position of pairs that no rule decided.
 UNDECIDED = len(RULES)
-#: The name for each place; the last is for equal results that no rule joins.
+#: The name of each position; the last is for equal results that no rule joins.
 RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical")
 _IDENTICAL = len(RULES) + 1
 
 
 def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], policy: Policy) -> Verdicts:
-    """Decide for each pair of records whether they are the same document; the first rule that decides a pair counts."""
+    """Decide for each pair of records whether the two are the same document, by the first rule that decides."""
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
     same = np.zeros(len(left), dtype=np.bool_)
     confidence = np.zeros(len(left))
@@ -341,7 +341,7 @@ def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np
 def verify_rows(
     records: Records, first: npt.NDArray[np.uint32], second: npt.NDArray[np.uint32], policy: Policy
 ) -> Verdicts:
-    """Decide as `verify` on pairs of rows, given by their records: two rows of one record are the same unless kept apart."""
+    """Decide as `verify` on pairs of rows, given by their records: rows of one record are the same unless marked `apart`."""
     found = verify(records, np.minimum(first, second), np.maximum(first, second), policy)
     alike = (first == second) & ~found.same & ~records.frame["apart"].to_numpy()[first]
     rule = np.where(alike, np.uint8(_IDENTICAL), found.rule)
@@ -352,7 +352,7 @@ def verify_rows(
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Yield the pairs of each type they are compared as, with their places; incompatible types as generic."""
+    """Yield the pairs of each type they are compared as, with their positions; incompatible types count as generic."""
     names = list(TYPES)
     types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
     code = types.to_numpy()

@@ -1,1 +1,1 @@
-"""Opening files of any kind, decompressed, and writing them whole or not at all."""
+"""Reads files of any kind, decompressed, and writes them whole or not at all."""

@@ -1,4 +1,4 @@
-"""Bad rows: where each row of a table comes from, what can be wrong with it, and the notice of those that are left out."""
+"""Bad rows: the source of each row, the faults it can have, and the notice of rows left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _END = b"\n"
 WHITE = BLANKS.encode().replace(_END, b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
-#: Places of rows left out that a notice shows.
+#: How many of the rows left out a notice names.
 SHOWN_PLACES = 5
 
 
@@ -31,14 +31,14 @@ def quote(line: str) -> str:
 
 
 def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, without their ends, each with its number in the file."""
+    """Yield the lines that are not blank, without line ends, with their numbers in the file."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
         if stripped := line.strip(WHITE + _END):
             yield number, stripped
 
 
 def number_rows(content: Content) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of TREC text that are rows, as `number_lines` does: those that are neither blank nor comments."""
+    """Yield the rows of TREC text as `number_lines` does: the lines that are neither blank nor comments."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
         if not line.startswith(COMMENT_BYTES) and (stripped := line.strip(WHITE + _END)):
             yield number, stripped
@@ -50,8 +50,8 @@ class FrameRows:
 
     Attributes:
         label: what errors call the source.
-        rows: the position of each row in the source; None where all rows are there, in order.
-        counting: what errors say of how the positions are counted; empty where they are counted from 0.
+        rows: the position of each row in the source; None if no row was left out.
+        counting: how errors describe the counting of positions; empty if they count from 0.
     """
 
     label: str
@@ -65,18 +65,18 @@ class FrameRows:
         return f"{text} {quote(str(values))}" if values else text
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
-        """Return the source of these rows alone, by their positions now."""
+        """Return the source of these rows only."""
         return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of text. A line is found by counting, which takes time only where there is an error.
+    """Rows that are lines of text. Lines are counted only for an error.
 
     Attributes:
         label: what errors call the file.
         content: the text.
-        lines: the number of the line of each row; None where every line of TREC text is a row (`number_rows`).
+        lines: the line number of each row; None if every row of the TREC text (`number_rows`) is kept.
     """
 
     label: str
@@ -92,7 +92,7 @@ class TextLines:
         return f"{self.label}, row {row}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
-        """Return the source of these rows alone, by their positions now."""
+        """Return the source of these rows only."""
         lines = self.lines if self.lines is not None else [number for number, _ in number_rows(self.content)]
         return replace(self, lines=[lines[row] for row in kept])
 
@@ -100,7 +100,7 @@ class TextLines:
 #: Where the rows of a table come from.
 RowSource = FrameRows | TextLines
 
-#: Tells which columns of a source are read, and the name that each gets.
+#: Finds the columns to read among the names of a source: name in the source -> our name.
 FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 
 
@@ -108,10 +108,10 @@ class ReadTable(NamedTuple):
     """The columns of a table.
 
     Attributes:
-        frame: the columns that were asked for, by their names here. Those of CSV, TSV and JSON Lines have the types that
-            were asked for, those of Parquet and Arrow their own.
+        frame: the requested columns under our names. Those of CSV, TSV and JSON Lines have the requested types, those of
+            Parquet and Arrow their own.
         rows: how errors name its rows.
-        names: what all columns of the source are called.
+        names: the names of all columns of the source.
     """
 
     frame: pl.DataFrame
@@ -119,13 +119,12 @@ class ReadTable(NamedTuple):
     names: list[str]
 
 
-#: What can be wrong with a row: the expression that finds such rows, and the words after the place of one, with `{column}`
-#: for its value.
+#: A fault of rows: the expression that finds it, and its description, with `{column}` for the value in a row.
 Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return the problem that a row has no value, or an empty text, in a column."""
+    """Return the problem of a missing or empty value in a column."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
@@ -141,14 +140,14 @@ def check_rows(
     """Check the rows of a table, in memory or lazy.
 
     Args:
-        frame: the table; a column `row`, where it has one, says which row of its source each one is.
-        rows: where they come from.
-        problems: what can be wrong with them.
-        errors: `raise`, or `skip` to leave out bad rows with a notice; None where the caller has no such option.
+        frame: the table; its column `row`, if any, is the position of each row in the source.
+        rows: their source.
+        problems: the faults to look for.
+        errors: `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option.
         show: whether errors quote the row; the names of judges are never shown.
 
     Returns:
-        The frame, and where the rows that are left come from.
+        The frame without bad rows, and the source of its rows.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
@@ -191,29 +190,28 @@ def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
-    """Say what is wrong with a row: the first problem that it has."""
     words = next((what for condition, what in problems if len(row.filter(condition))), "is bad")
     return words.format_map(row.rows(named=True)[0])
 
 
 def name_alternative(errors: str | None, unit: str = "row") -> str:
-    """Return what else to do than to correct a row; `errors` is the option of the caller, None where it has none."""
+    """Return the alternative to correcting a row; `errors` is None if the caller has no such option."""
     return ", or remove it" if errors is None else f", or leave such {unit}s out with errors='skip'"
 
 
 def warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
-    """Give one notice of the rows that were left out: how many, and the places of the first."""
+    """Give one notice of the rows left out: how many, and the places of the first."""
     first = "the first: " if count > len(places) else ""
     notice(f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
 
 
 class BadLines:
-    """What happens to the bad lines of a file: the first one raises an error, or all are left out and reported.
+    """The bad lines of a file: the first raises an error, or all are left out and reported.
 
     Args:
         label: what errors call the file.
         content: its lines.
-        errors: `raise`, or `skip` to leave them out; None where the caller has no such option.
+        errors: `raise`, or `skip` to leave them out; None if the caller has no such option.
     """
 
     def __init__(self, label: str, content: Content, errors: str | None) -> None:
@@ -224,7 +222,7 @@ class BadLines:
         self._count = 0
 
     def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
-        """Say what is wrong with the line of this number; `can_skip` says whether to leave such lines out would help."""
+        """Refuse the line of this number; `can_skip` says whether `errors="skip"` would help."""
         if self._errors != "skip":
             option = "" if self._errors is None or not can_skip else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)

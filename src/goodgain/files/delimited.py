@@ -1,4 +1,4 @@
-"""CSV and TSV files with a header: their values as text, and the columns of a table among them."""
+"""Reads CSV and TSV files with a header: their values as text, then the columns of a table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from goodgain.files.bad_rows import (
 from goodgain.files.opening import Content
 from goodgain.schema import BLANKS, IDS
 
-#: A header with more names is not that of a table: each column costs time, whether it is used or not.
+#: A longer header is an error: each column costs time, used or not.
 _MOST_COLUMNS = 10_000
-#: A value in quotes, which begins where a value begins; a quote that is never closed goes on to the end.
+#: A quoted value; an unclosed quote runs to the end.
 _QUOTED = re.compile(rb'(?<![^,\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\v\f]*+\n)*+\r*")
 _HIDE = bytes.maketrans(b",\n", b"xx")
@@ -36,9 +36,9 @@ class Cells(NamedTuple):
     """The values of a file with a header, as text.
 
     Attributes:
-        names: of the columns, as the header has them, without white space around.
-        frame: the values without ASCII blanks around, null where there is none; a column `0`, `1`, ... for each name.
-        rows: how many rows stand between the header and each row; None where all rows are there, in order.
+        names: the names in the header, without white space around.
+        frame: the values without blanks around, null if empty; a column `0`, `1`, ... for each name.
+        rows: the position of each row below the header, from 0; None if no row was left out.
     """
 
     names: list[str]
@@ -51,7 +51,7 @@ def read_names(line: str, separator: str, path: Path) -> list[str]:
     try:
         found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
-        raise InputError(f"{path}: the header cannot be read ({error}); write the names of the columns again") from None
+        raise InputError(f"{path}: the header cannot be read ({error}); correct the names of the columns") from None
     if len(found) > _MOST_COLUMNS:
         raise InputError(
             f"{path}: the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names); "
@@ -61,9 +61,9 @@ def read_names(line: str, separator: str, path: Path) -> list[str]:
 
 
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
-    """Read the values of a CSV or TSV file. ASCII blanks around values do not belong to them, and TSV has no quotes.
+    """Read the values of a CSV or TSV file, without the blanks around them. TSV has no quoting.
 
-    A line with fewer or more values than the header raises, or is left out and reported with `errors="skip"` (None where the
+    A line with fewer or more values than the header raises; `errors="skip"` leaves it out and reports it (None if the
     caller has no such option). Rows without any value are left out.
     """
     whole = content.data
@@ -72,20 +72,20 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
     names = read_names(line, separator, path)
     has_quotes = separator == "," and b'"' in text
-    # Polars fills short rows with null and refuses long ones: with the right number of separators all rows are right.
+    # Polars fills short rows with null and refuses long ones: if the number of separators is right, all rows are.
     lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
     frame: pl.DataFrame | str = ""
     if lacking == 0 or (has_quotes and lacking < 0):
         frame = _read_text(text, separator)
         if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
-            frame = ""  # separators inside quotes may stand for those that a short row lacks
+            frame = ""  # separators inside quotes may hide that a short row lacks some
     if isinstance(frame, str):
         text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
         frame = _read_text(text, separator)
     if isinstance(frame, str):
         raise InputError(
-            f"{path}: is not readable by its header ({frame}); give every line as many values as the header has names, in UTF-8, "
-            "and write a quote inside a value twice, the value in quotes"
+            f"{path}: cannot be read ({frame}); give every line as many values as the header has names, use UTF-8, and double "
+            "each quote inside a quoted value"
         )
     if frame.width != len(names):
         raise InputError(
@@ -109,9 +109,9 @@ def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Return the text without the lines that have more or fewer values than the header; `bad` is told of them.
+    """Report to `bad` the lines with more or fewer values than the header, and return the text without them.
 
-    Blank values replace each of these lines: the rows after it keep their numbers.
+    Blank values replace each of these lines: later rows keep their numbers.
     """
     kept: list[bytes] = []
     start = 0
@@ -125,7 +125,7 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
 
 
 def _find_ragged(text: bytes, separator: str, width: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the lines with more or fewer values than the header: number, begin, end, and how many values they have."""
+    """Yield the lines with more or fewer values than the header: number, begin, end, and count of values."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
@@ -179,14 +179,14 @@ def name_rows_below(path: Path, cells: Cells) -> FrameRows:
 
 
 def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
-    """Check ids and numbers of a CSV or TSV file for what quotes can do to them."""
+    """Check ids and numbers of a CSV or TSV file for misplaced quotes."""
     for name in frame.columns:
         column = frame.get_column(name)
         bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
         if len(bad):
             raise InputError(
-                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote that begins a value "
-                'takes up all up to the next one; close it, or write """ for a quote that belongs to the value'
+                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote at the beginning of a "
+                'value is not closed; close it, or write """ for a quote that belongs to the value'
             )
     quoted = 0
     if separator != "," and frame.width:
@@ -195,6 +195,6 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
         quoted = sum(frame.select(is_quoted.sum()).row(0))
     if quoted:
         notice(
-            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which belong to the value in TSV; if they do not, "
-            "write the file as CSV, or without them"
+            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which belong to the value in TSV; if they should "
+            "not, remove them, or write the file as CSV"
         )

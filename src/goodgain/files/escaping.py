@@ -1,4 +1,4 @@
-"""Texts of users made safe for where they are shown: ids and names may steer a terminal, a spreadsheet or a browser."""
+"""Escapes texts for display: ids and names may contain commands to a terminal, a spreadsheet or a browser."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 
-#: Signs with which Excel and its like take a cell for a formula, also behind a tab or a line feed.
+#: The beginning of a text that a spreadsheet may take for a formula.
 _FORMULA = r"^'*[=+\-@\t\r\n]"
-#: One of the apostrophes that `guard_formulas` writes, and what follows it.
+#: The beginning of a text with an apostrophe of `guard_formulas`; the group is what follows it.
 GUARDED = r"^'('*[=+\-@\t\r\n])"
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
-    r"""Return a text with control characters, and those that turn the direction of writing, as Python writes them.
+    r"""Return a text with its control characters, also those for the direction of writing, as Python's escapes.
 
     >>> print(escape_controls("\x1b[31mred\u202e"))
     \x1b[31mred\u202e
@@ -28,7 +28,7 @@ def escape_controls(text: str, *, keep: str = "") -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return a name that the user gave; raise if it has half a character, which frames change or refuse.
+    """Return a name that the user gave; raise if it has a lone surrogate, which frames change or refuse.
 
     The error calls it `what`.
     """
@@ -36,22 +36,22 @@ def check_name(name: str, what: str) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"the {what} '{escape_controls(name)}' has half a character (a lone surrogate) in its name; rename it"
+            f"the {what} '{escape_controls(name)}' is not valid Unicode (it has a lone surrogate); rename it"
         ) from None
     return name
 
 
 def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose texts, and the names of whose columns, can be printed on a terminal."""
+    """Return a frame with texts and column names that are safe to print on a terminal."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     shown = frame.with_columns(frame[name].map_elements(escape_controls, pl.String) for name in texts)
     return shown.rename({name: escape_controls(name) for name in frame.columns})
 
 
 def guard_formulas(frame: pl.DataFrame, begin: str = _FORMULA) -> pl.DataFrame:
-    """Return a frame in which texts that a spreadsheet takes for formulas begin with an apostrophe, which makes them text.
+    """Return a frame with an apostrophe before each text that a spreadsheet would take for a formula.
 
-    `unguard_ids` removes it. With `begin=GUARDED` only texts get one that look guarded already.
+    `unguard_ids` removes it. With `begin=GUARDED`, only texts that look guarded already get one.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0)]
@@ -62,7 +62,7 @@ def guard_formulas(frame: pl.DataFrame, begin: str = _FORMULA) -> pl.DataFrame:
 
 
 def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Return a frame with the ids in these columns as they were before `guard_formulas`; a notice counts those that changed.
+    """Undo `guard_formulas` for the ids in these columns; a notice counts those that changed.
 
     >>> frame = pl.DataFrame({"doc_id": ["d1", "'d2"]})
     >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()
@@ -72,14 +72,14 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
         notice(
-            f"{label}: {changed:,} id{'s' * (changed != 1)} with an apostrophe before = + - or @, as goodgain pool --spreadsheet "
-            "writes them, so that no spreadsheet takes them for formulas; read without it"
+            f"{label}: {changed:,} id{'s' * (changed != 1)} with an apostrophe before = + - or @, which goodgain pool "
+            "--spreadsheet writes against formulas; read without it"
         )
     return frame.with_columns(texts)
 
 
 class HtmlCell(NamedTuple):
-    """A cell: its text, whether it is in bold, and a picture in SVG before the text, which is not escaped."""
+    """A cell: its text, whether it is bold, and an SVG picture before the text, which is not escaped."""
 
     text: str
     bold: bool = False
@@ -87,7 +87,7 @@ class HtmlCell(NamedTuple):
 
 
 def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[HtmlCell]], *, words: int) -> str:
-    """Return an HTML table for a notebook; its first `words` columns are words, and the others are aligned as numbers.
+    """Return an HTML table for a notebook; the first `words` columns are aligned as words, the others as numbers.
 
     Every text is escaped: names of systems and ids of documents come from users.
 
@@ -118,5 +118,5 @@ def escape_html(text: str) -> str:
 
 
 def show_controls(text: str) -> str:
-    """Return a text with a sign in place of each control character, which could turn the writing direction or end a line."""
+    """Return a text with � for each control character: one could end a line or change the direction of writing."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)

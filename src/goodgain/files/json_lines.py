@@ -19,12 +19,12 @@ from goodgain.files.json_text import NotJSONError, loads_exactly
 from goodgain.files.opening import Content
 from goodgain.schema import IDS
 
-#: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
+#: Objects held at a time: with more, the garbage collector takes longer than reading.
 _BLOCK = 5_000
 
 
 def begins_json(content: Content) -> bool:
-    """Tell whether a text begins as a JSON object or array; no row of TREC text begins with such a bracket and a quote."""
+    """Tell whether a text begins like a JSON object or array, which no row of TREC text does."""
     return re.match(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*[\[\]{])', content.data) is not None
 
 
@@ -45,12 +45,12 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object in which a key stands twice: parsers keep the last one, and drop the other without a word."""
+    """Refuse an object with a repeated key: parsers silently keep only the last one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in found if keys.count(key) > 1)
-        raise InputError(f"the key {quote(twice)} stands twice in an object of the JSON; join or remove one of them")
+        raise InputError(f"the JSON has the key {quote(twice)} twice in one object; merge the two, or remove one")
     return found
 
 
@@ -64,10 +64,11 @@ def read_json_lines(
     errors: str | None = None,
     paths: Sequence[str] | None = None,
 ) -> ReadTable:
-    """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
+    """Read the columns of JSON Lines, or of one array of objects, which errors count as lines.
 
-    The file has an object a line, or one array of objects, which errors count as lines. The arguments are those of `read_table`.
-    With `paths` a value may be a list, with a row for each of its values; `paths` are names of columns inside objects and
+    Values are read one by one: a reader that infers types would turn an id 7 among texts into null. The arguments are
+    those of `read_table`.
+    With `paths` a value may be a list, with a row for each of its values. `paths` are names of columns inside objects and
     lists: `evidence.url`.
     """
     label = str(path)
@@ -122,7 +123,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _put_on_lines(content: Content, path: Path) -> Content:
-    """Return the elements of a JSON array, each on a line of its own, as they stand."""
+    """Return the elements of a JSON array, unparsed, each on its own line."""
     try:
         elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
@@ -131,7 +132,7 @@ def _put_on_lines(content: Content, path: Path) -> Content:
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the object of each line, with the number of the line; `refuse` is told what is wrong with any other line."""
+    """Yield the number and the object of each line; `refuse` is called with the number and fault of any other line."""
     for number, line in number_lines(content):
         try:
             value = loads_exactly(line)
@@ -149,7 +150,7 @@ class ObjectRows:
 
     Args:
         types: the columns, each with its Polars type.
-        refuse: is told the number of a bad object, and what is wrong with it; it raises an error, or leaves the object out.
+        refuse: called with the number and fault of a bad object; unless it raises, the object is left out.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
@@ -169,7 +170,7 @@ class ObjectRows:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Refuse an object, after those that came before it."""
+        """Refuse an object, after any bad ones before it."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -198,7 +199,7 @@ class ObjectRows:
 
 
 def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Return the values of a column, and say in `wrong` which of them it cannot hold."""
+    """Return the values of a column, and add to `wrong` those it cannot hold: position -> fault."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values
@@ -215,13 +216,12 @@ def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]
 
 
 def _read_value(value: Any, name: str, dtype: Any) -> Any:
-    """Return a value as a column of this type holds it."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     is_number = is_whole or isinstance(value, float)
     if dtype == pl.String:
         if isinstance(value, str) or is_whole:
             return str(value)
-        if name == "iteration" and is_number and value.is_integer():  # as pandas writes it where one is missing
+        if name == "iteration" and is_number and value.is_integer():  # pandas writes floats when one is missing
             return str(int(value))
         if name not in IDS and is_number:
             return None if math.isnan(value) else str(value)
@@ -239,7 +239,7 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"has a {name} beyond all floats") from None
+        raise ValueError(f"has a {name} too large for a float") from None
 
 
 def _show(value: Any) -> str:

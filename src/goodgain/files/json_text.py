@@ -1,4 +1,4 @@
-"""Parses JSON text: quickly, to a bounded depth, and with the NaN that Python writes."""
+"""Parses JSON text: fast, to a limited depth, and with the NaN that Python writes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import orjson
 
-#: More values in a row than this are not read: the text is hostile, or is not a tool's output.
+#: Limit of concatenated values: a text with more is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
-#: Characters of a large text; bytes of a value in memory; bytes that the values of any text may take, beside a multiple of its
-#: length.
+#: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
 
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
@@ -26,15 +25,15 @@ def loads(text: str | bytes | memoryview) -> Any:
     """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
 
     Raises:
-        NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate (half a character), or is large and
-            its values would need more memory than those of any log.
+        NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate, or is large and its values would
+            need too much memory.
     """
     if len(text) > _LARGE and not isinstance(text, memoryview):
         _check_values(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        # json is tried only where it can read more than orjson: it is slow, and lets lone surrogates through.
+        # json is tried only if it can read more than orjson: it is slow, and accepts lone surrogates.
         words = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
         if isinstance(text, memoryview) or not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
             raise NotJSONError(str(error)) from None
@@ -47,7 +46,7 @@ def loads(text: str | bytes | memoryview) -> Any:
 
 
 def loads_exactly(text: bytes) -> Any:
-    """Parse a JSON text as `loads`, with all that Python writes: whole numbers of any size, NaN and Infinity as floats."""
+    """Parse a JSON text as `loads` does, but keep integers of any size, and NaN and Infinity as floats."""
     if _LONG_NUMBER.search(text) is None and b"NaN" not in text and b"Infinity" not in text:
         return loads(text)
     if len(text) > _LARGE:
@@ -61,7 +60,7 @@ def loads_exactly(text: bytes) -> Any:
 
 
 def _check_values(text: str | bytes) -> None:
-    """Refuse a large text whose values take many times its memory even if each is minimal: `[[],[],...`."""
+    """Refuse a large text whose values need many times its memory, such as `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):

@@ -1,7 +1,7 @@
-"""Opening files: what a name says that a file holds, and its bytes, decompressed: as a stream, or all at once.
+"""Opens files: their kind by name, and their decompressed bytes as a stream or all at once.
 
-All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long, or
-its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
+All raise `InputError` with the name of the file: it cannot be read, became shorter while it was read, has a line that is
+too long, or its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from goodgain.errors import InputError
 
 #: What Excel and others write before UTF-8.
 BOM = b"\xef\xbb\xbf"
-#: Endings of compressed files; they follow the ending that says what the file holds.
+#: Endings of compressed files, which follow the ending of the kind.
 COMPRESSED = (".gz", ".zst")
 JSON_LINES = (".jsonl", ".ndjson")
-#: What a file holds, by the ending of its name; every other name is text.
+#: Ending of a name -> kind of file; every other name is text.
 _CONTAINERS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -38,31 +38,30 @@ _CONTAINERS = {
 }
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-#: How a pickle of any protocol since Python 2.3 begins; no text, and no other file that is read, begins so.
+#: How a pickle begins (protocols since Python 2.3); no file that goodgain reads begins in this way.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-#: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
+#: Bytes per read from disk. Python's default of a few KiB would assemble a long line from many reads.
 _BUFFER = 256 << 10
-#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can unpack to 128 KiB: where a piece
-#: unpacks to more than `_PIECE`, the next is smaller. So pieces of a malicious file stay small too.
+#: Compressed bytes unpacked at a time, at most and at least. Four bytes can unpack to 128 KiB: if a piece unpacks to more
+#: than `_PIECE`, the next one is smaller, and pieces of a malicious file stay small too.
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
-#: Bytes of a stream that are read at a time, where all of it is wanted.
+#: Bytes per read when a stream is read whole.
 _AT_ONCE = 1 << 20
-#: Bytes of the longest line of a table: room for two ids of 1 MB and more. A longer one is malicious, or not a table.
+#: Bytes of the longest line of a table: room for ids of several MB. A longer one is malicious, or not a table's.
 LONGEST_LINE = 64 << 20
 
 
-#: Whether this process has used Polars through goodgain, and whether it was forked from one that had. It is state of the
-#: process itself, and not of any value.
+#: Whether this process has used Polars through goodgain, and whether it was forked from one that had.
 _process = {"has_used": False, "is_fork": False}
 
 
 def check_fork() -> None:
-    """Check that Polars can work in this process; whatever reads or computes calls this first.
+    """Check that Polars can work in this process; all that reads or computes calls this first.
 
     Raises:
-        InputError: the process was forked after Polars had been used: its next call would wait for ever.
+        InputError: the process was forked after Polars had been used: Polars' next call would wait for ever.
     """
     if _process["is_fork"]:
         raise InputError(
@@ -81,7 +80,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_path(path: Any, what: str) -> Path:
-    """Return a path, if it is one."""
+    """Check that an argument is a path, and return it."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"{what} is a {type(path).__name__}; give the path of a file")
     return Path(path)
@@ -98,50 +97,50 @@ def plain_name(name: str) -> str:
 
 
 def stem(path: Path) -> str:
-    """The name of a file without its ending (and `.gz`, `.zst`): what a system is called."""
+    """The name of a file without its endings (`.gz` and `.zst` too): the default name of a system."""
     return Path(plain_name(as_text(path.name))).stem
 
 
 def as_text(name: str) -> str:
-    r"""Return the name of a file as text that any table can hold; bytes that are not UTF-8 are written as `\xff`.
+    r"""Return the name of a file as valid Unicode, with bytes that are not UTF-8 written as `\xff`.
 
-    Python has such bytes, and in the C locale all that are not ASCII, as halves of surrogate pairs.
+    Python holds such bytes as lone surrogates; in the C locale, all that are not ASCII.
 
     >>> print(as_text(b"run\xff".decode(errors="surrogateescape")))
     run\xff
     """
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # halves that do not stand for bytes, which no file's name has
+    except UnicodeEncodeError:  # surrogates that stand for no byte, given by a caller
         return name.encode("utf-8", "backslashreplace").decode()
 
 
 def container(path: Path) -> str:
-    """What the name of a file says that it holds: `text`, `jsonl`, `parquet` or `arrow`."""
+    """The kind of a file by its name: `text`, `jsonl`, `parquet` or `arrow`."""
     return _CONTAINERS.get(Path(plain_name(path.name)).suffix.lower(), "text")
 
 
 def separator_by_name(path: Path) -> str | None:
-    """Return what stands between the values of a file by the ending of its name; None where it is neither CSV nor TSV."""
+    """Return the separator of a .csv or .tsv file; None for any other name."""
     return _SEPARATORS.get(Path(plain_name(path.name)).suffix.lower())
 
 
 def compression_of(begin: bytes) -> str | None:
-    """`gz` or `zst` where the first four bytes of a file say so, else None."""
+    """`gz` or `zst` by the first four bytes of a file, else None."""
     if begin.startswith(_GZIP):
         return "gz"
     return "zst" if begin.startswith(_ZSTD) else None
 
 
 def compression(path: Path) -> str | None:
-    """`gz` or `zst` where the first bytes of a file say so, else None."""
+    """`gz` or `zst` by the first bytes of a file, else None."""
     with open_plain(path) as file:
         return compression_of(file.peek(len(_ZSTD)))
 
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be read piece by piece or line by line, decompressed if its first bytes say that it is compressed."""
+    """Open a file as a stream, decompressed if its first bytes are those of gzip or Zstandard."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
         if kind is None:
@@ -153,23 +152,20 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`, up to the limits against decompression bombs."""
+    """Open the decompressed bytes of a `gz` or `zst` file, with limits against decompression bombs."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
-    with content, BufferedReader(_Pieces(_read_bounded(content, path, file_size(file))), _BUFFER) as bounded:
-        yield bounded
+    with content, BufferedReader(_Pieces(_limit_size(content, path, file_size(file))), _BUFFER) as stream:
+        yield stream
 
 
 def file_size(file: IO[bytes]) -> int | None:
-    """Return how many bytes an open regular file has; None for a pipe."""
+    """Return the size of an open file in bytes; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """Open a file to read its bytes as they stand in it.
-
-    A pickle is refused by name: nothing reads it, since loading one can run any code.
-    """
+    """Open a file without decompressing it; refuse a pickle, because loading one can run any code."""
     try:
         file: BufferedReader = BufferedReader(FileIO(path), _BUFFER)
         is_pickle = _PICKLE.match(file.peek(2)) is not None
@@ -185,7 +181,7 @@ def open_plain(path: Path) -> BufferedReader:
 
 @contextmanager
 def explain_read_errors(path: Path) -> Iterator[None]:
-    """Raise `InputError` that names the file for errors of the operating system and of damaged compressed data."""
+    """Turn errors of the operating system and of damaged compressed data into an `InputError` with the file's name."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -197,7 +193,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def error_reason(error: OSError | ValueError) -> str:
-    """Return what an error of the operating system says, in a few words."""
+    """Return the reason of an operating system's error in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):
@@ -205,22 +201,22 @@ def error_reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def _read_bounded(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+def _limit_size(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
+    """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; real data compress to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     while piece := content.read(_BUFFER):
         done += len(piece)
         if done > most:
             raise InputError(
-                f"{path}: unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, as hostile files "
-                "do; if it is meant so, decompress it and give the plain file"
+                f"{path}: unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, like a decompression bomb; "
+                "if you trust it, decompress it and give the plain file"
             )
         yield piece
 
 
 class _Pieces(RawIOBase):
-    """A stream of the bytes that an iterator gives in pieces."""
+    """A stream over an iterator of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -246,7 +242,7 @@ class _Pieces(RawIOBase):
 class ZstdReader(_Pieces):
     """The decompressed bytes of Zstandard frames.
 
-    zstandard's own reader ends without an error in the middle of a frame: a truncated run would be scored as a whole one.
+    zstandard's own reader ends silently in the middle of a frame: a truncated run would be scored as a complete one.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -269,12 +265,12 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The bytes of a file, or of some lines of one that is too large to be held.
+    """The bytes of a file, or some lines of a file too large for memory.
 
     Attributes:
-        data: the bytes, decompressed; empty where the lines of `part_of` are read anew from the file.
-        part_of: the file, where `data` are some of its lines, or none.
-        offset: the (decompressed) byte of that file at which they begin.
+        data: the decompressed bytes; empty if `lines` reads the file `part_of` again.
+        part_of: the file of these lines; None if `data` is a whole file.
+        offset: the (decompressed) byte of that file where `data` begins.
     """
 
     data: bytes
@@ -283,7 +279,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """How many lines of the file stand before `data`; counted anew each time, because only errors ask for it."""
+        """How many lines of the file come before `data`; counted on each call, because only errors need it."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -306,17 +302,17 @@ class Content(NamedTuple):
 
 
 def read_bytes(path: Path) -> Content:
-    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark."""
+    """Read a file without its byte order mark, decompressed if its first bytes are those of gzip or Zstandard."""
     return Content(_read_whole(path, has_lines=False).removeprefix(BOM))
 
 
 def read_lines(path: Path) -> Content:
-    """Read a file of lines as `read_bytes` does, none of them too long."""
+    """Read a file of lines as `read_bytes` does, and raise if a line is too long."""
     return Content(_read_whole(path, has_lines=True).removeprefix(BOM))
 
 
 def _read_whole(path: Path, *, has_lines: bool) -> bytes:
-    """Copy a file into memory; a mapped file that another program truncates would end the process."""
+    """Copy a file into memory: mapped, it would crash the process if another program truncated it."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(4))
         if kind is not None:
@@ -336,12 +332,12 @@ def _read_whole(path: Path, *, has_lines: bool) -> bytes:
     while has_lines and len(data) - start > LONGEST_LINE:
         start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
         if not start:
-            raise _too_long(path)
+            raise _make_line_error(path)
     return data
 
 
 def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
-    """Read a stream of unknown size piece by piece: a line that is refused must not fill the memory before."""
+    """Read a stream of unknown size piece by piece: a line that is too long must not fill the memory first."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
@@ -352,13 +348,13 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Check the last line of a piece, `before` bytes of which were in earlier pieces; return how many it has so far."""
+    """Check and return the length so far of a piece's last line; `before` bytes of it were in earlier pieces."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:
-        raise _too_long(path)
+        raise _make_line_error(path)
     return size
 
 
-def _too_long(path: Path) -> InputError:
-    return InputError(f"{path}: has a line of more than {LONGEST_LINE >> 20} MiB; write one row a line")
+def _make_line_error(path: Path) -> InputError:
+    return InputError(f"{path}: has a line of more than {LONGEST_LINE >> 20} MiB; write one row per line")

@@ -1,4 +1,4 @@
-"""Reads and writes files of results: Parquet, or JSON Lines in which ids and fields are plain objects."""
+"""Reads and writes files of results: Parquet, or JSON Lines with ids and fields as plain objects."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from goodgain.schema import DEDUPLICATED, RESULTS
 
 
 def check_results_name(path: Path) -> None:
-    """Check that a file's name ends as Parquet or JSON Lines."""
+    """Check that a file's name is one of Parquet or JSON Lines."""
     if container(path) not in ("parquet", "jsonl"):
-        raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
+        raise InputError(f"{path}: results are written as .parquet or .jsonl; use one of these endings")
 
 
 def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -34,7 +34,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def open_results(results: Any) -> Any:
-    """Return results as they are; those in a file as a frame, read by `read_results`."""
+    """Return results, after reading them if a path is given."""
     check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 

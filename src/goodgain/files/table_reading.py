@@ -1,4 +1,4 @@
-"""The one way to read a table: a file by the ending of its name, or a frame; its columns by their names, cast, checked."""
+"""Reads tables: a file by the ending of its name, or a frame; its columns are found by name, cast and checked."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def read_table(
     Args:
         path: the file, also .gz or .zst.
         types: the columns that are read, each with its Polars type.
-        find: tells which columns of the file these are; by default those of the same names.
+        find: finds these columns in the file; by default those with the same names.
         required: the columns that every line of JSON Lines must have.
-        errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
-        content: what is in the file, where it was read already: a pipe can be read only once.
+        errors: `raise`, or `skip` to leave out bad lines with a notice; None if the caller has no such option.
+        content: the file's content, if already read: a pipe can be read only once.
         paths: as in `read_json_lines`, for JSON.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
@@ -58,21 +58,21 @@ def read_table(
 
 @contextmanager
 def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
-    """Raise `InputError` with the name of the file for any error in decoding Parquet or Arrow."""
+    """Turn any error in decoding Parquet or Arrow into an `InputError` with the file's name."""
     try:
         yield
     except InputError:
         raise
-    except (Exception, pl.exceptions.PanicException) as error:  # of many classes, one of them for too little memory
+    except (Exception, pl.exceptions.PanicException) as error:  # many classes, one of them for lack of memory
         reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise InputError(f"{path}: is not a readable {kind} file ({reason}); write it again") from error
 
 
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
-    """Read the bytes of a file that is `parquet` or `arrow`; of Parquet only the first `rows`, where they are given.
+    """Read the bytes of a `parquet` or `arrow` file; with `rows`, only the first rows of Parquet.
 
-    Polars would trust a damaged file: with a wrong number of rows it asks for more memory than any machine has, and the
-    process ends.
+    Polars trusts a damaged file: a wrong number of rows makes it request more memory than any machine has, which kills
+    the process. pyarrow raises.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -91,7 +91,7 @@ def _read_first_rows(file: Any, rows: int) -> Any:
     import pyarrow as pa
 
     batches, found = [], 0
-    for batch in file.iter_batches(batch_size=rows):  # some groups of rows may have fewer
+    for batch in file.iter_batches(batch_size=rows):  # row groups may have fewer
         batches.append(batch)
         found += len(batch)
         if found >= rows:
@@ -100,13 +100,13 @@ def _read_first_rows(file: Any, rows: int) -> Any:
 
 
 def frame_of(table: Any) -> pl.DataFrame:
-    """Return a table or batch of pyarrow as a frame, after a check of its lengths and texts."""
+    """Return a pyarrow table or batch as a frame, after checking its lengths and texts."""
     table.validate(full=True)
     return pl.from_arrow(table)  # type: ignore[return-value]  # a frame, as it is a table
 
 
 def read_column_names(content: Content, path: Path, kind: str) -> list[str]:
-    """Read the names of the columns of a file that is `parquet` or `arrow`."""
+    """Read the column names of a `parquet` or `arrow` file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ def read_column_names(content: Content, path: Path, kind: str) -> list[str]:
 
 
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return a frame of any engine as one of Polars."""
+    """Return a frame of any engine as a Polars frame."""
     frame = wrap_frame(source, label)
     if frame is None:
         raise InputError(f"{label}: found a {type(source).__name__}; give a file, or a data frame")
@@ -126,28 +126,30 @@ def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) ->
 
 
 def wrap_frame(source: Any, label: str) -> Any:
-    """Return a frame of any engine as narwhals has it; None for anything else."""
+    """Wrap a frame of any engine in narwhals; return None for anything else."""
     try:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, (nw.LazyFrame, nw.DataFrame)):
             frame.collect_schema()
             return frame
     except Exception as error:  # narwhals' own, for duplicate names of columns
-        raise InputError(f"{label}: cannot be used ({_reason(error)}); give each column a name of its own") from error
+        raise InputError(
+            f"{label}: cannot be used ({_shorten_reason(error)}); give each column a name of its own"
+        ) from error
     return None
 
 
 def to_polars(frame: Frame, label: str) -> pl.DataFrame:
-    """Return a frame in memory, as Polars."""
+    """Return a frame as a Polars frame in memory."""
     try:
         return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
         raise InputError(
-            f"{label}: values mix types in a column ({_reason(error)}); give each column one type"
+            f"{label}: values mix types in a column ({_shorten_reason(error)}); give each column one type"
         ) from error
 
 
-def _reason(error: BaseException) -> str:
+def _shorten_reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
@@ -158,9 +160,9 @@ def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.Da
 
 
 def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
-    """Return a frame of any engine, in memory or lazy, with columns of these types; it stays where it is.
+    """Cast the columns of a frame to these types; the frame stays on its engine, in memory or lazy.
 
-    Numbers where whole ones are wanted stay as they are, to be checked row by row.
+    Floats in columns of integers are not cast: the caller checks them row by row.
     """
     schema = frame.collect_schema()
     casts = []

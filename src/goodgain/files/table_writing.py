@@ -1,4 +1,4 @@
-"""Tables written to files: as Parquet, Arrow, JSON Lines or TREC text, at once or batch by batch."""
+"""Writes tables to files: as Parquet, Arrow, JSON Lines or TREC text, at once or batch by batch."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 
 
 class EncodedRows(NamedTuple):
-    """Some rows as a file holds them.
+    """Rows encoded for a file.
 
     Attributes:
-        content: bytes, or the frame itself where the file is Parquet or Arrow, which only their writers can encode.
+        content: bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
         rows: how many rows there are.
-        escaped: how many ids had white space, which TREC text cannot hold.
+        escaped: how many ids were changed because TREC text cannot hold them.
     """
 
     content: bytes | pl.DataFrame
@@ -43,8 +43,8 @@ Append = Callable[[EncodedRows], object]
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the form that the file's name says, whole or not at all.
 
-    In TREC text, which has the columns in their order as its fields, white space and control characters in ids become
-    %XX (UTF-8 bytes), and so does a `#` that would make its line a comment, with one notice and the count.
+    TREC text has the columns as its fields, in order. In it white space and control characters in ids, and a `#` that
+    would begin a comment, become %XX (UTF-8 bytes); one notice counts these ids.
     """
     kind = container(path)
     if kind == "text":
@@ -72,9 +72,9 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
-    """Encode rows for a file, in the form that its name says: Parquet, Arrow, JSON Lines or TREC text.
+    """Encode rows in the form that the file's name says: Parquet, Arrow, JSON Lines or TREC text.
 
-    This is most of the work of writing. It is apart from `append_rows` so that processes can share it.
+    Encoding is most of the work of writing; separate from `append_rows`, it can run in several processes.
     """
     kind = container(path)
     if kind in ("parquet", "arrow"):
@@ -94,7 +94,7 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 
 @contextmanager
 def append_rows(path: Path) -> Iterator[Append]:
-    """Open a file to append encoded rows to it; after an error it is what it was before."""
+    """Open a file to append encoded rows to it; an error leaves an existing file unchanged."""
     kind = container(path)
     with atomic_write(path) as file:
         if kind in ("parquet", "arrow"):
@@ -106,7 +106,7 @@ def append_rows(path: Path) -> Iterator[Append]:
 
 @contextmanager
 def _append_tables(file: IO[bytes], kind: str) -> Iterator[Append]:
-    """Append frames as row groups of Parquet or batches of Arrow, which Polars cannot do by itself."""
+    """Append frames as row groups of Parquet or batches of Arrow, which Polars cannot do."""
     import pyarrow as pa
 
     writers: list[Any] = []
@@ -130,7 +130,7 @@ def _append_tables(file: IO[bytes], kind: str) -> Iterator[Append]:
 
 
 def _write_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write one object a line; in it, pairs of name and value are an object too."""
+    """Write one object per line, with lists of name and value as objects."""
     pairs = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
     if all(frame[name].null_count() == frame.height for name in pairs):
         frame.write_ndjson(file)
@@ -142,7 +142,7 @@ def _write_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Write white space, control characters and a `#` that begins a line as %XX (UTF-8 bytes), and count the texts with any."""
+    """Write white space, control characters and a `#` that begins a line as %XX (UTF-8 bytes), and count these texts."""
     changed = 0
     for place, (name, dtype) in enumerate(frame.schema.items()):
         if dtype != pl.String:

@@ -1,4 +1,4 @@
-"""TREC text, whose fields stand between white space: read into columns, fast where lines are clean, else line by line."""
+"""Reads TREC text (fields separated by white space) into columns: fast if all lines are clean, else line by line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class PassedOver(NamedTuple):
-    """What is not read of a text file, and may have been meant as content.
+    """The parts of a text file that were not read and may be content.
 
     Attributes:
         comments: lines that begin with `#` and would be rows without it.
-        longer: lines of a run that go on after the sixth field.
+        longer: lines of a run with more after the sixth field.
     """
 
     comments: int = 0
@@ -33,17 +33,13 @@ class PassedOver(NamedTuple):
 
 
 def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
-    """Give one notice for each thing that was passed over in the parts of a file."""
+    """Give one notice of the comments, and one of the longer lines, in the parts of a file."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
-    if comments == 1:
+    if comments:
+        one = comments == 1
         notice(
-            f"{label}: 1 line with the fields of a row begins with '#' and was left out as a comment; if it is a row, write its "
-            "query id without the '#'"
-        )
-    elif comments:
-        notice(
-            f"{label}: {comments:,} lines with the fields of a row begin with '#' and were left out as comments; if they are "
-            "rows, write their query ids without the '#'"
+            f"{label}: {comments:,} line{'s' * (not one)} with the fields of a row begin{'s' * one} with '#' and "
+            f"{'was left out as a comment' if one else 'were left out as comments'}; to read rows, remove the '#'"
         )
     if longer:
         notice(
@@ -54,7 +50,7 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
 
 
 class TextRows(NamedTuple):
-    """The columns of a text file; the line of each row, for errors; and what was not read."""
+    """The columns of a text file, the line of each row (for errors), and the parts not read."""
 
     frame: pl.DataFrame
     lines: TextLines
@@ -64,14 +60,14 @@ class TextRows(NamedTuple):
 def read_text(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
     """Read the columns of a text file.
 
-    Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
-    as text otherwise. Lines that begin with `#` are comments. What follows the sixth field of a run is not read. A line that
-    cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
+    Ids are text, numbers Int64 or Float64, a run's `iteration` Int64 if all of its values are whole numbers, else text.
+    Lines that begin with `#` are comments. Text after the sixth field of a run is not read. A bad line raises
+    `InputError`; `errors="skip"` leaves it out and reports it.
     """
     if content.data.startswith(COMMENT_BYTES):
         text, comments = _cut_comments(content.data, table)
         frame = _read_clean(text, table)
-    else:  # clean text is read with its comments, which are found faster in a column than in the bytes
+    else:  # in clean text, comments are found faster in the column than in the bytes
         text, comments = content.data, 0
         frame = _read_clean(text, table)
         if frame is not None:
@@ -82,7 +78,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
             text, comments = _cut_comments(text, table)
             frame = _read_clean(text, table)
     if frame is None and b"\0" not in content.data:
-        frame = _read_clean(_normalize_blanks(text), table)
+        frame = _read_clean(_normalise_blanks(text), table)
     if frame is not None:
         return TextRows(frame, TextLines(label, content), PassedOver(comments))
     return _read_line_by_line(content, table, label=label, errors=errors)
@@ -99,26 +95,26 @@ def is_row(line: bytes, table: Table) -> bool:
     return not _split(line.strip(WHITE + b"\n"), table).wrong
 
 
-def _normalize_blanks(text: bytes) -> bytes:
+def _normalise_blanks(text: bytes) -> bytes:
     """Write one blank between fields, none at the edges of lines, and no blank lines."""
     text = text.translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
     return re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
-    """Read the columns with Polars if every line has its fields with one and the same separator, else return None."""
+    """Read the columns with Polars if all lines separate their fields by the same single character, else return None."""
     if not text:
-        return pl.DataFrame(schema=_types(table, pl.Float64))
-    if text.startswith(BOM):  # it begins a query id, as elsewhere in a file; Polars drops one
+        return pl.DataFrame(schema=_make_types(table, pl.Float64))
+    if text.startswith(BOM):  # part of a query id here; Polars drops the first one
         text = BOM + text
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     if any(sign.to_bytes() in text for sign in WHITE.replace(separator, b"") + b"\0"):
         return None
-    whole = _types(table, pl.Int64)
+    whole = _make_types(table, pl.Int64)
     if table is RUN:
         whole |= {"iteration": pl.Int64, "score": pl.Float64}
-    for schema in (whole, _types(table, pl.Float64)):
+    for schema in (whole, _make_types(table, pl.Float64)):
         try:
             frame = pl.read_csv(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
@@ -127,7 +123,7 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     return None
 
 
-def _types(table: Table, numbers: Any) -> dict[str, Any]:
+def _make_types(table: Table, numbers: Any) -> dict[str, Any]:
     return {name: numbers if name in table.numbers else pl.String for name in table.columns}
 
 
@@ -139,7 +135,6 @@ def _is_sound(frame: pl.DataFrame, table: Table) -> bool:
 
 
 def _read_line_by_line(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
-    """Check each line, and read those that are rows, written cleanly."""
     bad = BadLines(label, content, errors)
     clean: list[str] = []
     lines: list[int] = []
@@ -160,18 +155,18 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         longer += is_longer
     bad.report()
     frame = _read_clean("\n".join(clean).encode(), table)
-    if frame is None:  # a number that Python reads, and Polars does not
-        raise InputError(f"{label}: has numbers that cannot be read; write them with digits, and a point")
+    if frame is None:  # Python read a number that Polars does not
+        raise InputError(f"{label}: has numbers that cannot be read; write them with digits and a decimal point")
     comments = _cut_comments(content.data, table)[1]
     return TextRows(frame, TextLines(label, content, lines), PassedOver(comments, longer))
 
 
-#: How the description of a line ends that has as many fields as one of the other table.
+#: The end of the description of a line that has the number of fields of the other table.
 _SWAPPED = ": run and qrels may be swapped"
 
 
 class _Fields(NamedTuple):
-    """The fields of a line, what is wrong with it (empty where nothing is), and whether it goes on after them."""
+    """The fields of a line, its fault (empty if none), and whether there is more after the fields."""
 
     fields: list[str]
     wrong: str = ""
@@ -179,7 +174,6 @@ class _Fields(NamedTuple):
 
 
 def _split(line: bytes, table: Table) -> _Fields:
-    """Split a line into fields."""
     if b"\0" in line:
         return _Fields([], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)")
     try:
@@ -191,7 +185,7 @@ def _split(line: bytes, table: Table) -> _Fields:
     if is_longer:
         if "\r" in _FIRST_SIX.sub("", text, count=1):
             return _Fields(
-                [], "goes on after a carriage return behind the tag (lines end with \\n or \\r\\n, not with \\r alone)"
+                [], "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"
             )
         fields = fields[: len(table.columns)]
     if len(fields) != len(table.columns):
@@ -209,9 +203,9 @@ def _split(line: bytes, table: Table) -> _Fields:
 
 
 def _goes_on_after_tag(fields: list[str]) -> bool:
-    """Tell whether fields are those of a run and more after the tag.
+    """Tell whether a run's line has more fields after the tag.
 
-    Rank and score are numbers then, and the tag is not: in "q 1 my file 7 1 2.5 t" the doc_id has blanks.
+    If so, rank and score are numbers and the tag is not. In "q 1 my file 7 1 2.5 t" the doc_id has blanks instead.
     """
     return (
         len(fields) > len(RUN.columns) and all(map(_is_finite_number, fields[3:5])) and not _is_finite_number(fields[5])

@@ -1,6 +1,6 @@
-"""Writes files whole or not at all, and no output over an input or another output.
+"""Writes files whole or not at all, and never an output over an input or another output.
 
-What cannot be written raises `InputError`; inside this file it is an `OSError`.
+A file that cannot be written raises `InputError`; inside this module it is an `OSError`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.files.opening import error_reason
 
-#: How Rust writes the number of an error of the operating system.
+#: How Rust writes the number of an operating system's error.
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-#: Names that stand for a file which the process has open already.
+#: Names of files that the process already has open.
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 class Outputs:
-    """The files that a command writes, none of them an input or another output.
+    """The files that a command writes: none may be an input or another output.
 
     Files are compared by device and inode, not by name: a link is the file that it leads to. Pipes and devices are not
     compared, because writing to them overwrites nothing.
@@ -41,12 +41,12 @@ class Outputs:
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
-        self._inputs: dict[_Identity, Path] = {_identity(path): path for path in inputs}
+        self._inputs: dict[_Identity, Path] = {_identify(path): path for path in inputs}
         self._outputs: dict[_Identity, Path] = {}
 
     def add(self, path: Path) -> None:
         """Add an output, before it is opened."""
-        identity = _identity(path)
+        identity = _identify(path)
         if identity is None:
             return
         if identity in self._inputs and path.exists():
@@ -61,8 +61,8 @@ class Outputs:
 _Identity = tuple[int, int] | Path | None
 
 
-def _identity(path: Path) -> _Identity:
-    """Return device and inode of a file, the full path of one that does not exist yet, and None for anything else."""
+def _identify(path: Path) -> _Identity:
+    """Return the device and inode of a file, the full path of a file that does not exist, or None for anything else."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -77,20 +77,20 @@ def _identity(path: Path) -> _Identity:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to write to, compressed as its name says; it appears under its name only when all went well.
+    """Open a file for writing, compressed as its name says; it appears under its name only after success.
 
-    An error or a signal that raises one leaves whatever stood there before.
+    An error, or a signal that raises one, leaves an existing file unchanged.
     """
     try:
         number = _number_of_descriptor(path)
         if number is not None:
-            # Written through the open descriptor: opening the name again would empty a file that the shell appends to.
+            # Opening the name again would empty a file that the shell appends to.
             with os.fdopen(os.dup(number), "wb") as out:
                 yield out
             return
         target = _resolve(path)
         if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
-            with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
+            with path.open("wb") as out:  # a pipe or a terminal has no content to protect
                 yield out
             return
         old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
@@ -110,13 +110,17 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
+        if not path.parent.exists():
+            raise InputError(
+                f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
+            ) from error
         raise InputError(
             f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         ) from error
 
 
 def _number_of_descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a name such as /dev/stdout stands for; None for any other name."""
+    """Return the number of the open file for a name such as /dev/stdout; None for any other name."""
     found = _DESCRIPTOR.fullmatch(str(path))
     if found is None:
         return None
@@ -127,11 +131,10 @@ def _number_of_descriptor(path: Path) -> int | None:
 
 
 def _resolve(path: Path) -> Path:
-    """Return the file that a path leads to, through links."""
     try:
         target = path.resolve()
         is_folder = path.is_dir()
-    except (RuntimeError, ValueError) as error:  # by Python's version, for links in a circle; a NUL
+    except (RuntimeError, ValueError) as error:  # circular links (by Python's version); a NUL
         raise OSError(errno.EINVAL, str(error)) from error
     if is_folder:
         raise IsADirectoryError(errno.EISDIR, "is a directory")
@@ -142,7 +145,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Raise an error of the operating system as such, which Polars has inside one of its own."""
+    """Raise the operating system's error that Polars wraps in its own."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -154,21 +157,21 @@ def write_with_polars() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it with its content, also after an error or a signal."""
+    """Make a folder for temporary files, and remove it with its content, even after an error or a signal."""
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
         except OSError as error:
-            raise _no_room(error) from error
+            raise _make_room_error(error) from error
         try:
             yield folder
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            raise _no_room(error) from error
+            raise _make_room_error(error) from error
 
 
-def _no_room(error: OSError) -> InputError:
+def _make_room_error(error: OSError) -> InputError:
     return InputError(
         f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
     )
@@ -176,7 +179,6 @@ def _no_room(error: OSError) -> InputError:
 
 @contextmanager
 def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    """Compress what is written, as the ending of the file's name says."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
             yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type

@@ -1,4 +1,4 @@
-"""Runs and qrels: read from any file or frame that people have, and written to files."""
+"""Reads runs and qrels from any file or frame, and writes them to files."""
 
 from goodgain.formats.qrels import Qrels, read_qrels, write_qrels
 from goodgain.formats.run import Run, read_run, write_run

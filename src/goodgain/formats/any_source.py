@@ -1,4 +1,4 @@
-"""Opens the sources of runs and qrels: files, frames, dicts and named tuples become columns, by their names here, cast."""
+"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our names and types."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class OpenFrame(NamedTuple):
     """The columns of a source, before their rows are checked.
 
     Attributes:
-        frame: the columns of the table that it has, as they stand, by their names here.
+        frame: the columns of the table that the source has, uncast, under our names.
         rows: how errors name its rows.
-        columns: what its columns were called.
+        columns: how the source names its columns.
     """
 
     frame: Frame
@@ -45,7 +45,7 @@ def open_source(
     """Open a run or qrels: a path, or what `open_frame` takes; `label` is that of every row of qrels without such a column.
 
     Returns:
-        Its name, its columns, and whether it is TREC text, whose lines are checked while they are read.
+        Its name, its columns, and whether it is TREC text (reading it has already checked each line).
     """
     known = table if label is None else UNLABELLED
     if not isinstance(source, (str, os.PathLike)):
@@ -70,7 +70,7 @@ def open_source(
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
 
-    # Ranks may be floats, as pandas makes them where one is missing.
+    # pandas writes ranks as floats when one is missing.
     types: dict[str, Any] = {name: pl.Float64 if name in table.numbers else pl.String for name in table.columns}
     frame, rows, names = read_table(
         path,
@@ -104,9 +104,9 @@ def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
 
 
 def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
-    """Return the names in the header of a .csv or .tsv file; None for other files, and where it is TREC text.
+    """Return the column names of a .csv or .tsv file; None for other files and for TREC text.
 
-    A .tsv file may be TREC text too: there some name of the header must be known.
+    A .tsv file may hold TREC text, so its header must contain a known name.
     """
     separator = separator_by_name(path)
     if separator is None:
@@ -126,8 +126,8 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
     """Open a frame, a dict of dicts or named tuples.
 
-    Frames in memory come as Polars; lazy ones (Polars, DuckDB, PySpark ...) stay where they are. `columns` has the
-    user's names of columns.
+    Frames in memory become Polars frames; lazy ones (Polars, DuckDB, PySpark ...) stay on their engine. `columns` maps
+    the source's column names to ours.
     """
     columns = columns or {}
     label = f"the {table.name} frame"
@@ -152,12 +152,11 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 
 
 def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
-    """Raise `InputError` where a source with these columns lacks one that the table must have."""
     missing = [name for name in table.required if name not in found.names.values()]
     if missing:
         raise InputError(
             f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "
-            f"rename its columns to {', '.join(table.columns)}, or pass columns={{'its name': {missing[0]!r}}}"
+            f"pass columns={{'its name': {missing[0]!r}}}, or rename the column"
         )
 
 
@@ -213,7 +212,7 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
             try:
                 series.append(pl.Series(name, [float(value) for value in values]))
             except OverflowError:
-                raise InputError(f"the {table.name} has a {name} beyond all floats; correct it") from None
+                raise InputError(f"the {table.name} has a {name} too large for a float; correct it") from None
     return pl.DataFrame(series)
 
 
@@ -230,17 +229,17 @@ def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
 
 
 def _write_whole_numbers(column: nw.Expr) -> nw.Expr:
-    """Write floats as text: pandas makes whole numbers floats where one is missing, and "3.0" is the number 3."""
+    """Write floats as text, 3.0 as "3": pandas turns whole numbers into floats when one is missing."""
     number = column.cast(nw.Float64)
     in_range = number.is_finite() & (number.abs() < 2**53)
-    safe = nw.when(in_range).then(number).otherwise(nw.lit(-0.5))  # so that every row can be cast
+    safe = nw.when(in_range).then(number).otherwise(nw.lit(-0.5))  # a value that Int64 can hold
     is_whole = in_range & (safe.cast(nw.Int64).cast(nw.Float64) == number)
     whole = safe.cast(nw.Int64).cast(nw.String)
     return nw.when(is_whole).then(whole).otherwise(number.cast(nw.String)).alias("iteration")
 
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
-    """Return what can be wrong with a row of a run or qrels: an id or a number is missing, or a number is not finite."""
+    """Return the faults to look for in a row: a missing id or number, or a number that is not finite."""
     problems: list[Problem] = []
     numbers: list[Problem] = []
     for name, dtype in frame.collect_schema().items():

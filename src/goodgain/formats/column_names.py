@@ -1,4 +1,4 @@
-"""Names of columns: those that the user gives with `columns=`, the usual synonyms, and those that look like the iteration."""
+"""Column names: the user's (`columns=`), common synonyms, and names that look like the iteration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from goodgain.errors import InputError, notice
 from goodgain.schema import QRELS, RUN, Table
 
-#: What people call the column that numbers the rounds of an agent.
+#: Common names for the column with an agent's round.
 _LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
-#: PyTerrier's results have both: the second is a number that the index gives to the document.
+#: PyTerrier's results have both; docid is the index's internal number of the document.
 _DOCNO_AND_DOCID = {"docno", "docid"}
 
-#: The user's name of a column -> the name it has here.
+#: Name in the source -> our name.
 Columns = Mapping[str, str]
 
 
@@ -23,10 +23,10 @@ class FoundColumns:
     """Which columns of a source are read.
 
     Attributes:
-        names: name in the source -> name here, for the columns that the table has.
+        names: name in the source -> our name.
         renamed: the names in the source that `columns` renames.
-        likely_iteration: a column that looks like the iteration, where no column is one.
-        understood: name in the source -> name here, for the columns with usual synonyms as names.
+        likely_iteration: a column that looks like the iteration, if none was read as the iteration.
+        understood: the part of `names` found through synonyms.
     """
 
     names: Columns
@@ -36,26 +36,26 @@ class FoundColumns:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
-    """Return `columns` as a dict."""
+    """Check the argument `columns`, and return it as a dict."""
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = "write columns={'step': 'iteration'}"
     if not isinstance(columns, Mapping | None):
-        raise InputError(f"columns={columns!r} does not map the names in the source to the names here; {example}")
+        raise InputError(f"columns={columns!r} does not map the source's column names to goodgain's; {example}")
     for name, ours in (columns or {}).items():
         if not isinstance(name, str) or ours not in known:
             raise InputError(
-                f"columns={{{name!r}: {ours!r}}}: a run and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
+                f"columns={{{name!r}: {ours!r}}}: runs and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
             )
     return dict(columns or {})
 
 
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
-    """Tell which columns of a source are those of a table.
+    """Match the columns of a source to those of a table.
 
     Args:
-        names: of the source's columns.
+        names: the source's column names.
         table: the table it is read as.
-        columns: the user's names, as `check_columns` returns them; those that this source or table lacks are ignored.
+        columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
         label: what errors call the source.
     """
     names = list(names)
@@ -73,7 +73,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
                 continue
             raise InputError(
                 f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
-                "columns={'relevance': 'relevance'} to read that of this name"
+                "columns={'relevance': 'relevance'} to read the former"
             )
     if table.name == QRELS.name and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
         found["grade"] = "relevance"  # what `goodgain label` writes
@@ -88,7 +88,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
 
 
 def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: str) -> dict[str, str]:
-    """Return the columns whose names are usual synonyms of columns that the table has and the source lacks."""
+    """Find synonyms of the table's columns that the source lacks: name in the source -> our name."""
     lacking = set(table.columns) - set(taken)
     understood: dict[str, str] = {}
     for name in names:
@@ -111,17 +111,17 @@ def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: 
 
 
 def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
-    """Give a notice that says which columns were understood by usual synonyms, if any were."""
+    """Give a notice of the columns found through synonyms, if any."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
         notice(f"{label}: {read}; pass columns= if that is wrong")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:
-    """Raise `InputError` where a name in `columns` is not a column of any source that was read with it."""
+    """Raise `InputError` if a name in `columns` is not a column of any source."""
     for name in columns:
         if not any(name in source.renamed for source in sources):
             raise InputError(
-                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r} in what was read with it; correct the "
-                "name (text in TREC's form and dicts have no names of columns, and what was read before keeps its own)"
+                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}; correct the name (TREC text, dicts, "
+                "and a Run or Qrels already read have no columns to rename)"
             )

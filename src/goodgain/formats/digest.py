@@ -1,4 +1,4 @@
-"""Eight hexadecimal digits that tell tables apart, whatever the order of their rows."""
+"""A digest of eight hexadecimal digits that identifies a table, whatever the order of its rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-_ROWS = 2**13  # at a time, so that their hashes stay in the processor's cache
-_LONG = 1024  # bytes of a text that is hashed by itself first: the words of all others are hashed side by side
+_ROWS = 2**13  # hashed at a time, to stay in the processor's cache
+_LONG = 1024  # bytes; a longer text is hashed alone first, the others side by side, word by word
 _WORD = 8  # bytes
 
 
 def digest_rows(rows: pl.DataFrame) -> str:
-    """Return eight hexadecimal digits that are the same for the same rows in any order, on every platform.
+    """Return eight hexadecimal digits: the same for the same rows in any order, on every platform.
 
-    Each row is hashed by itself, in arithmetic of 64 bits, and the hashes are added up: sorting a million rows of text
-    takes ten times as long.
+    The digits come from the sum of the rows' 64-bit hashes. Sorting a million rows of text would take ten times as long.
 
     Args:
         rows: columns of text and of numbers, without nulls.
@@ -38,13 +37,13 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function of two rows: the bits of the numbers between them as 64-bit floats; -0.0 is 0.0."""
+    """Return a function (start, end) -> the bits of these numbers as 64-bit floats; -0.0 counts as 0.0."""
     floats: Any = numbers.cast(pl.Float64).to_numpy()
     return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 
 
 def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function of two rows: a hash of the UTF-8 bytes of each text between them."""
+    """Return a function (start, end) -> a hash of the UTF-8 bytes of each of these texts."""
     is_long = texts.str.len_bytes() > _LONG
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
@@ -52,7 +51,7 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
     begins: Any = np.concatenate([[0], np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)])
     padded = np.zeros(begins[-1] + _WORD, np.uint8)
     padded[: begins[-1]] = np.frombuffer(texts.str.join("").item().encode(), np.uint8)
-    # The word that begins at each byte of the text, without a copy of them.
+    # A view: the word that begins at each byte.
     words: Any = np.ndarray(len(padded) - _WORD + 1, np.dtype("<u8"), padded, strides=(1,))
 
     def hash_rows(start: int, end: int) -> Any:
@@ -69,7 +68,7 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
 
 
 def _mix(values: Any) -> Any:
-    """Numbers of 64 bits to others, one to one, so that every bit depends on all of them (splitmix64)."""
+    """Map 64-bit numbers one to one, making each bit depend on all bits (splitmix64)."""
     values = values ^ (values >> np.uint64(30))
     values *= np.uint64(0xBF58476D1CE4E5B9)
     values ^= values >> np.uint64(27)

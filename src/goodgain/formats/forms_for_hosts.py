@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 #: trec_eval keeps a list of all levels up to the largest label, for every query.
 _MOST_LEVELS = 10_000_000
-#: trec_eval writes outside its memory for lower labels, and pytrec_eval may crash. To measures that ask only whether and how
-#: much a document is relevant, -1 is the same.
+#: Lower labels make trec_eval write outside its memory, and pytrec_eval may crash. Measures treat -1 like any lower label.
 LOWEST_LABEL = -1
 
 
 class PandasFacade:
-    """Takes every attribute that a subclass lacks from a pandas frame of its `host_frame`, built on first use."""
+    """Looks up attributes that a subclass lacks in a pandas copy of its `host_frame`, built on first use."""
 
     @property
     def host_frame(self) -> pl.DataFrame:
@@ -33,7 +32,7 @@ class PandasFacade:
         return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
+        if name.startswith("_"):  # copying and pickling look for private names, and must not find pandas'
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._pandas, name)
 
@@ -67,16 +66,16 @@ def check_levels(labels: pl.DataFrame) -> None:
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         raise InputError(
-            f"the label {high[0]:g} is too large for trec_eval, which keeps a list of all levels of relevance up to it "
-            f"(here up to {_MOST_LEVELS:,}); map the labels to a small scale"
+            f"the label {high[0]:g} is too large for trec_eval, whose memory grows with the largest label (the limit is "
+            f"{_MOST_LEVELS:,}); map the labels to a small scale"
         )
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
-    """Change labels below -1, which can crash trec_eval, so that its values stay the same.
+    """Raise the labels that can crash trec_eval; its values stay the same.
 
-    Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval looks for levels of relevance
-    from 0 on, and may never end where it finds none.
+    Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval searches for a level of
+    relevance from 0 up, and may never end without one.
     """
     if not (frame.get_column("relevance") < 0).any():
         return frame

@@ -1,4 +1,4 @@
-"""Iterations of a run: their numbers (column 2), those that got nothing, and numbers that are missing."""
+"""Iterations of a run: their numbers (column 2), empty iterations, and gaps."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _AS_MANY_DIGITS = (
 )
 WHOLE = rf"^\+?0*(?:[0-9]{{1,{len(_LARGEST) - 1}}}|{_LARGEST}|{'|'.join(_AS_MANY_DIGITS)})$"
 _RULE = (
-    "column 2 of an iterated run holds whole numbers from 0 (below 2^63), that of a classic run one value per query; "
+    "column 2 holds whole numbers from 0 up (below 2^63) in an iterated run, one value per query in a classic run; "
     "number the iterations of this query, or give it one value"
 )
 _LARGEST_GAP = 10_000
-#: How many numbers may be missing in a whole run: so many in any case, and so many for each iteration that is there.
+#: Missing iterations allowed in a run: the larger of a fixed number and a multiple of the iterations it has.
 _MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
-    """Make the column `iteration` Int64: numbers as they stand, one word for a whole query as `first`.
+    """Make the column `iteration` Int64: numbers stay, one word for a whole query becomes `first`.
 
-    With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out. Two words in one query stay an
-    error: nobody knows which is right. The third value returned is whether any query has numbers.
+    `errors="skip"` leaves out rows of an iterated query without a number in column 2. Two words in one query are always
+    an error: either may be right. The third value returned says whether any query has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -69,7 +69,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
-    """Raise `InputError` with the first line of the query that breaks the rule, and a value that it differs from."""
+    """Raise `InputError` with the query's first bad row, and a value it differs from."""
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
@@ -84,17 +84,17 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 class UnnamedRows(NamedTuple):
-    """Rows of a run without doc_id that do not look like an iteration without results: how many, and the first of them."""
+    """Rows that may be results with a lost doc_id: how many, and the first."""
 
     number: int = 0
     first: str = ""
 
 
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
-    """Return the rows with a null doc_id that may be results whose id was lost.
+    """Return the rows with a null doc_id that may be results with a lost id.
 
-    A null doc_id says that the iteration has no results. Its rank and score are then 0 or null; where both are null or
-    missing, the iteration has no other row.
+    A null doc_id marks an empty iteration. Its rank and score are then 0 or null; if both are null or missing, the
+    iteration has no results beside it.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -119,20 +119,20 @@ def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
 
 
 def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
-    """Give one notice about the rows that `find_unnamed_rows` found in the parts of a run, if there are any."""
+    """Give one notice of the rows that `find_unnamed_rows` found in the parts of a run, if any."""
     found = [part for part in parts if part.number]
     if found:
         count = sum(part.number for part in found)
         notice(
-            f"{label}: {count:,} row{'s' * (count != 1)} without a doc_id {'has' if count == 1 else 'have'} a rank, a score, or "
-            f"results beside, and {'was' if count == 1 else 'were'} not counted as results; the first: {found[0].first}; write "
-            "the ids (pandas reads the id NA as none: keep_default_na=False), or '-' with rank and score 0 where an iteration "
-            "has no results"
+            f"{label}: {count:,} row{'s' * (count != 1)} without a doc_id look{'s' * (count == 1)} like "
+            f"{'a result' if count == 1 else 'results'} and {'was' if count == 1 else 'were'} not counted; the first: "
+            f"{found[0].first}; write the ids (pandas reads the id NA as null: keep_default_na=False), or '-' with rank and "
+            "score 0 for an empty iteration"
         )
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
-    """Write `-`, with rank and score 0, where doc_id is null: the iteration returned nothing."""
+    """Replace a null doc_id by `-` with rank and score 0: the iteration returned nothing."""
     frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
     nothing = nw.col("doc_id") == EMPTY_DOC
     schema = frame.collect_schema()
@@ -146,14 +146,14 @@ def mark_empty_iterations(frame: Frame) -> Frame:
 def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
 
-    Of a lazy frame only the iterations are collected, and the rows are moved to its engine.
+    A lazy frame stays on its engine; only its iterations are collected.
 
     Raises:
         InputError: a number is below `first`, a gap is over 10,000, or all gaps together are over 5 million and over ten
-            times the iterations that are there.
+            times the iterations of the run.
     """
     schema = frame.collect_schema()
-    tags = [nw.col("tag").max()] if "tag" in schema else []  # one a query; null where it is not said
+    tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null
     missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
     if missing.is_empty():
         return frame
@@ -179,14 +179,14 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     if not wide.is_empty():
         query_id, number, gap = wide.select("query_id", "iteration", "gap").row(0)
         raise InputError(
-            f"query {query_id!r} lacks {gap} numbers before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
-            "number the steps of an agent; renumber it, or read the run without gaps='empty'"
+            f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
+            "hold iterations; renumber it, or read the run without gaps='empty'"
         )
     missing = gaps.get_column("gap").sum()
     if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
         raise InputError(
-            f"the run lacks {missing:,} numbers of iterations where it has {len(gaps):,}: column 2 does not number the steps of "
-            "an agent; renumber it, or read the run without gaps='empty'"
+            f"the run has {len(gaps):,} iterations and lacks {missing:,}: column 2 does not hold iterations; renumber it, or "
+            "read the run without gaps='empty'"
         )
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
     return (

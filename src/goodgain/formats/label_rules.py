@@ -1,4 +1,4 @@
-"""The label of each document: null labels, column 2 of qrels, labels that contradict each other."""
+"""The label of each document: null labels, column 2 of qrels, contradictory labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from goodgain.formats.iterations import WHOLE
 
 _POSITIVE = r"^\+?0*[1-9][0-9]*$"
 _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$"
-#: Smaller labels above 0 have fewer digits than other floats as soon as they are divided: nDCG is wrong without a word.
+#: Smaller positive labels lose digits when divided, and nDCG would be silently wrong.
 _LEAST_LABEL = 1e-280
 
 
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows without one (None where there are none), and where the former come from."""
+    """Return the rows with a label, the rows without (None if there are none), and the source of the former."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -37,14 +37,14 @@ def take_out_null_labels(
 
 
 def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
-    """Say how many queries have null labels only; return an empty text where none has."""
+    """Return a clause with the number of queries that have null labels only; empty if none has."""
     count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
     subject = "1 query has" if count == 1 else f"{count} queries have"
-    return f"; {subject} null labels only, and no mean is over such queries" if count else ""
+    return f"; {subject} null labels only, and no mean includes such queries" if count else ""
 
 
 def check_sizes(frame: pl.DataFrame, label: str) -> None:
-    """Raise `InputError` for labels that are too large or too small for sums of floats."""
+    """Raise `InputError` for labels too large or too small for sums of floats."""
     sizes = frame.get_column("relevance").abs()
     if not math.isfinite(sizes.sum()):
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
@@ -56,7 +56,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast labels to integers, which hosts ask for, where all of them are whole."""
+    """Cast labels to integers, as hosts need them, if all are whole."""
     labels = frame.get_column("relevance")
     is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
     return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
@@ -72,15 +72,14 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     """Keep one row per (query, document).
 
     Returns:
-        Those rows, and beside them one row per (query, document, subtopic), column 2 being the subtopic.
+        Those rows, and one row per (query, document, subtopic), where column 2 is the subtopic.
     """
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
     labels = subtopics = frame
-    if (
-        frame.select(hashed.n_unique()).item() < frame.height
-    ):  # some pair may repeat; hashes are counted faster than pairs
+    may_repeat = frame.select(hashed.n_unique()).item() < frame.height  # hashes are counted faster than pairs
+    if may_repeat:
         remedy = "keep the one that is right"
         if by_iteration:
             remedy += ", or read the qrels with labels='iteration' if column 2 is the iteration"
@@ -89,8 +88,8 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
         notice(
-            f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
-            "iterations the labels belong to, read the qrels with labels='iteration'",
+            f"{rows.label}: column 2 holds positive integers and was ignored, as in other tools; if the labels apply to "
+            "iterations, read the qrels with labels='iteration'",
             minor=True,
         )
     return labels, subtopics
@@ -105,7 +104,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
     )
     beyond = (
         column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE),
-        "has a number in column 2 that no iteration can have",
+        "has a number in column 2 that is too large for an iteration",
     )
     check_rows(nw.from_native(frame), rows, [odd, beyond])
     number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
@@ -117,7 +116,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
     if differing:
         notice(
             f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
-            "differ between iterations; the first occurrence in a run decides",
+            "differ between iterations; the label at the first occurrence in a run counts",
             minor=True,
         )
     return distinct

@@ -1,4 +1,4 @@
-"""Qrels: reading judgments from any source, the `Qrels` that every host can take, writing them."""
+"""Qrels: reading judgments from any source, the `Qrels` that every host accepts, and writing them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NOTHING: Problem = (
 
 
 class Judgment(NamedTuple):
-    """One label, as ir_measures' providers take it."""
+    """One label, in the form of ir_measures' qrels."""
 
     query_id: str
     doc_id: str
@@ -69,20 +69,19 @@ class Judgment(NamedTuple):
 
 
 class Qrels(PandasFacade):
-    """Judgments that every host can take.
+    """Judgments that every host accepts.
 
-    Our measures read `frame`, with labels as they stand. A classic provider of ir_measures sees whole labels, one a
-    document: `columns` and `itertuples()`, or any other attribute of a pandas frame, built on first use.
+    Our measures read `frame` with its labels unchanged. ir_measures' providers see whole labels, one per document: through
+    `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
-        labels: None, or `iteration` where a label holds for one iteration.
+        labels: None, or `iteration` if each label applies to one iteration.
         has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest of them.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
-        ungraded: query_id, iteration, doc_id of rows whose label is null: their documents count as unjudged, so `frame` is
-            without them.
+        ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
         documents: what the signature says of the mapping of chunks to documents.
         ids_mapped: how many ids of chunks became documents, each once a query.
     """
@@ -108,9 +107,9 @@ class Qrels(PandasFacade):
         self.renamed = renamed
         self.ungraded = ungraded
         self.has_subtopics = has_subtopics
-        #: thresholds that a notice was given of: ranx asks for one run after the other
+        #: thresholds already reported: ranx scores one run after another
         self.warned_rels: set[float] = set()
-        #: as `frame`, with a row for each subtopic (column 2) of a document
+        #: like `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
 
     @property
@@ -132,9 +131,9 @@ class Qrels(PandasFacade):
 
     @cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits that tell judgments apart: equal labels of equal documents give equal digits.
+        """Eight hexadecimal digits that identify the judgments: the same labels give the same digits.
 
-        The order of rows does not matter, nor what stands in column 2 where it is ignored.
+        Neither the order of rows nor an ignored column 2 changes them.
         """
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.labels is not None:
@@ -145,24 +144,24 @@ class Qrels(PandasFacade):
 
     @cached_property
     def fractional(self) -> float | None:
-        """The first label that is not a whole number; None where all are whole."""
+        """The first label that is not a whole number; None if all are whole."""
         labels = self.frame.get_column("relevance")
         found = labels.filter(labels != labels.round())
         return float(found[0]) if len(found) else None
 
     @cached_property
     def for_hosts(self) -> pl.DataFrame:
-        """query_id, doc_id, relevance (Int64), iteration: what a classic measure may see.
+        """query_id, doc_id, relevance (Int64), iteration: the labels that a host's classic measure sees.
 
-        Labels below -1 become -1, and in a query whose labels are all below 0 each becomes 0: they crash trec_eval.
+        Labels that crash trec_eval are raised: those below -1 become -1, or 0 if all labels of the query are below 0.
 
         Raises:
-            InputError: a label is not a whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
+            InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
         """
         if self.fractional is not None:
             raise InputError(
                 f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only; "
-                "use goodgain.evaluate, which computes those that have one meaning all the same"
+                "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             )
         check_levels(self.frame)
         if self.labels is None:
@@ -172,7 +171,7 @@ class Qrels(PandasFacade):
             if differing:
                 notice(
                     f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
-                    "documents whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
+                    "documents whose labels differ; goodgain.evaluate takes the label at the first occurrence"
                 )
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         columns = ("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), "iteration")
@@ -209,16 +208,17 @@ def read_qrels(
     Args:
         source: TREC text, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all text also .gz or .zst); a frame
             narwhals knows with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
-            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is. A null
-            relevance, which all but text can hold, says that the document is unjudged; one notice counts them.
-        labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
-            iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
-            a word for any. `subtopic` takes it for the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall
-            counts subtopics, and to other measures a document has the largest of its labels.
+            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is. Documents
+            with a null relevance (possible in all forms but text) are unjudged; one notice counts them.
+        labels: None ignores column 2, as other tools do. `iteration` reads it as the iteration that the label applies
+            to: a positive integer is the iteration's number in the run, `0` or a word means any.
+            `subtopic` reads it as the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall counts
+            subtopics, and other measures take the largest label of a document.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, q_id, docno,
-            docid, did, pid, label, gain, grade and rel are understood without it, with a notice. In JSON a doc_id may be
-            a list of documents, and a name a path into objects and lists: {"evidence.url": "doc_id"}.
+        columns: name in the source -> our name: {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label, gain,
+            grade and rel are understood without it, with a notice.
+            In JSON a doc_id may be a list of documents, and a name a path into objects and lists:
+            {"evidence.url": "doc_id"}.
         label: the label of every row, for a source without labels: a list of supporting documents for each question. The
             tasks of tau-bench's banking domain need no option: each required document has label 1.
 
@@ -247,9 +247,9 @@ def load_qrels(
     label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does, but allow names in `columns` that they lack: the caller checks them over run and qrels.
+    """Read qrels as `read_qrels` does, and leave `check_columns_used` to the caller.
 
-    With `report_null=False` the notice about null labels is left to the caller.
+    With `report_null=False` the caller also gives the notice about null labels.
     """
     check_fork()
     if isinstance(source, Qrels):
@@ -264,7 +264,7 @@ def load_qrels(
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
         dataset_id, columns = str(source), None
-        source = _ir_datasets_qrels(dataset_id)
+        source = _load_ir_datasets_qrels(dataset_id)
     name, (opened, rows, found), is_text = open_source(
         source, QRELS, errors=errors, columns=check_columns(columns), label=label
     )
@@ -287,7 +287,6 @@ def load_qrels(
 def _read_judgments(
     opened: Frame, rows: RowSource, *, labels: str | None, errors: str, is_text: bool
 ) -> tuple[pl.DataFrame, RowSource]:
-    """Return the columns of qrels in memory, cast and without bad rows."""
     problems = [_NOTHING]
     if not is_text:
         found = opened.collect_schema()
@@ -299,7 +298,9 @@ def _read_judgments(
     frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
-            raise InputError(f"{rows.label}: there is no column iteration, so labels={labels!r} has nothing to read")
+            raise InputError(
+                f"{rows.label}: has no column iteration; add it, or read the labels without labels={labels!r}"
+            )
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
@@ -307,7 +308,7 @@ def _read_judgments(
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
-    """Make column 2 text, and `0` where it cannot be text: it is ignored, and no value in it is an error."""
+    """Make column 2 text, or `0` where it cannot be text: it is ignored, so none of its values is an error."""
     keep = found == nw.String or found.is_integer()
     return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
 
@@ -319,7 +320,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _ir_datasets_qrels(dataset_id: str) -> Any:
+def _load_ir_datasets_qrels(dataset_id: str) -> Any:
     missing = f"{quote(dataset_id)}: no such file"
     try:
         import ir_datasets
@@ -330,19 +331,19 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
     try:
         dataset = ir_datasets.load(dataset_id)
     except (KeyError, ValueError):
-        raise InputError(f"{missing}, and no ir_datasets id; give the path of a readable file") from None
+        raise InputError(f"{missing}, and not an ir_datasets id; give the path of a readable file") from None
     if not dataset.has_qrels():
         raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
     try:
         return list(dataset.qrels_iter())
-    except Exception as error:  # downloads and parsers of any kind
+    except Exception as error:  # any error of a download or a parser
         raise InputError(f"{dataset_id}: ir_datasets could not give its qrels ({error}); give a file") from error
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line."""
     if _exists(path) and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
+        raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
     kind = container(path)
     content = read_bytes(path)
     if kind == "text" and is_of_tasks(content):
@@ -357,7 +358,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
         except (ValueError, TypeError, RecursionError):
             return False
     nested = read_nested(content) if begins_json(content) else None
-    if nested is not None:  # scores of runs are floats, as ranx and pytrec_eval write them
+    if nested is not None:  # ranx and pytrec_eval write scores as floats
         return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     names = find_header(content, path, columns or {})
     if names is not None:
@@ -366,7 +367,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 
 def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
-    """Tell whether one of these columns is the relevance; a synonym of it does not count beside a rank or a score."""
+    """Tell whether one of these columns is the relevance; its synonyms do not count beside a rank or score."""
     names = list(names)
     found = find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():
@@ -375,11 +376,10 @@ def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
-    """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
+    """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
-    other forms keep ids as they are. Null labels are written as they are, too, but TREC text leaves them out, with one
-    notice and their number. The file appears whole or not at all.
+    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX, and leaves out null
+    labels; a notice counts each. The other forms keep ids and null labels. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Runs: reading them from any source, the `Run` that every host can take, writing them."""
+"""Runs: reading them from any source, the `Run` that every host accepts, and writing them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NO_ITERATIONS = (
 
 
 class ScoredDoc(NamedTuple):
-    """One document of the flattened ranking, as ir_measures' providers take it."""
+    """One document of the flattened ranking, in the form of ir_measures' runs."""
 
     query_id: str
     doc_id: str
@@ -62,17 +62,17 @@ class ScoredDoc(NamedTuple):
 class Run(PandasFacade):
     """An iterated run that is a classic run to every host.
 
-    Our measures read `frame`. A classic provider of ir_measures sees the flattened ranking (order `seen`, no
-    repeats): `columns` and `itertuples()`, or any other attribute of a pandas frame, built on first use.
+    Our measures read `frame`. ir_measures' providers see the flattened ranking (order `seen`, no duplicates): through
+    `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
-        frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag where known); a Polars frame, or the
-            lazy frame it was made from.
-        name: the system, by the file's stem; None for frames.
-        has_iterations: False where no row of the source has a number as its iteration.
-        likely_iteration: a column of the source that looks like the iteration, where none was one.
+        frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag if known); a Polars frame, or the lazy
+            frame it was made from.
+        name: the name of the system, from the file's stem; None for frames.
+        has_iterations: False if no row of the source has a number as its iteration.
+        likely_iteration: a column of the source that looks like the iteration, if none was read as the iteration.
         renamed: the columns of the source that `columns=` renamed.
-        warned: notices that were given about this run, so that none is given twice.
+        warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
         ids_mapped: how many ids of chunks became documents, each once a query.
     """
@@ -100,7 +100,7 @@ class Run(PandasFacade):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """The frame in memory, collected where it was lazy."""
+        """The frame in memory, collected if it was lazy."""
         if isinstance(self.frame, pl.DataFrame):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
@@ -109,11 +109,11 @@ class Run(PandasFacade):
 
     @property
     def lives_on_engine(self) -> bool:
-        """Whether the rows stay on an engine of their own, such as DuckDB or Spark; Polars works in memory."""
+        """Whether the rows stay on an engine such as DuckDB or Spark; Polars works in memory."""
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
     def flatten(self, order: str = "seen") -> pl.DataFrame:
-        """Return the classic ranking; a notice says where the ranks that make it contradict the scores."""
+        """Return the classic ranking; a notice says where its ranks contradict the scores."""
         return self._ranking if order == "seen" else self._flatten(order)
 
     @cached_property
@@ -137,7 +137,7 @@ class Run(PandasFacade):
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
-        """query_id, doc_id, iteration: where each document was found first, by the run's own numbers."""
+        """query_id, doc_id, iteration: the number of the first iteration that returned each document."""
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     @property
@@ -166,15 +166,15 @@ def read_run(
 
     Args:
         source: TREC text whose column 2 is the iteration, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all
-            text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
-            rows stay where they are if it is lazy (Polars, DuckDB, PySpark ...); ir_measures' named tuples;
+            text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag (a
+            lazy frame of Polars, DuckDB, PySpark ... stays on its engine); ir_measures' named tuples;
             {query_id: {doc_id: score}}; a `Run`, returned as it is.
-        gaps: `close` counts the iterations of a query in their order; `empty` reads every missing number from
-            `first` up to the query's largest as an iteration that searched and got nothing.
-        first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
+        gaps: `close` ignores missing numbers: a query's iterations count in their order. `empty` treats each missing
+            number from `first` to the query's largest as a search with no results.
+        first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}. qid, q_id, docno,
-            docid, did and pid are understood without it, with a notice.
+        columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
+            understood without it, with a notice.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.
@@ -199,8 +199,8 @@ def load_run(
 ) -> Run:
     """Read a run as `read_run` does, and leave two checks to the caller.
 
-    A name in `columns` may be a column of the qrels (`check_columns_used`). And a column that looks like the iteration
-    (`Run.likely_iteration`) is an error only where measures need the iteration (`warn_of_likely_iteration`).
+    `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
+    the iteration.
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
@@ -227,26 +227,26 @@ class AnyRun(Protocol):
 
 
 def warn_of_missing_iterations(run: AnyRun) -> None:
-    """Give the notice that a run has no iterations where it needs them, once for each run."""
+    """Give the notice that a run lacks the iterations its measures need, once per run."""
     warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
 def warn_of_likely_iteration(run: AnyRun) -> None:
-    """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
+    """Give a notice if a column looks like the iteration and was not read as it, once per run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
 def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
-    """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
+    """Give a notice once per run: reading and scoring may find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
         notice(text, about=about)
 
 
 def describe_likely_iteration(column: str) -> str:
-    """Return the sentence about a column that looks like the iteration and was not read as it."""
+    """Say that a column looks like the iteration and was not read as it."""
     return (
         f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}}, "
         "or, if it is not, rename it"
@@ -256,9 +256,9 @@ def describe_likely_iteration(column: str) -> str:
 def make_run(
     source: OpenFrame, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
 ) -> Run:
-    """Make a run of the columns of a source: check its rows, number its iterations, add ranks.
+    """Make a run from the columns of a source: check its rows, number its iterations, add ranks.
 
-    With `is_part`, notices that depend on the rest of the run are left to the caller.
+    With `is_part`, the caller gives the notices that concern the whole run.
     """
     frame, rows, found = source
     columns = frame.collect_schema().names()
@@ -293,8 +293,7 @@ def make_run(
 
 
 def _check_tags(frame: Frame, rows: RowSource) -> None:
-    """Raise `InputError` where a query has two tags: a run is one system."""
-    if isinstance(frame, nw.DataFrame):  # in almost every run all tags are the same
+    if isinstance(frame, nw.DataFrame):  # almost every run has one tag
         column = frame.get_column("tag").drop_nulls()
         if not len(column) or (column == column.item(0)).all():
             return
@@ -312,12 +311,12 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
         place = rows.locate(row)
     raise InputError(
         f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
-        "a run is one system: give each system a file of its own"
+        "a run is one system: give each system its own file"
     )
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an unknown option, options of a run that was read before, and in a forked process."""
+    """Raise `InputError` for an unknown option, options for a `Run` already read, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and (gaps, first, errors) != ("close", 1, "raise"):
         raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
@@ -329,22 +328,24 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return name -> run, the names as text; raise `InputError` for runs without names, equal names, and too few runs."""
+    """Return name -> run, names as text; raise `InputError` for missing or equal names, and for too few runs."""
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {check_name(str(name), "system"): run for name, run in systems.items()}
     if len(named) < len(systems):
-        raise InputError("two systems have the same name once it is text; give each a name of its own")
+        raise InputError("two systems have the same name when written as text; give each its own name")
     if len(named) < least:
         there = ", ".join(named) or "none"
         if least == 1:
-            raise InputError("there is no run; give one, with its name: {'agent': run}")
-        raise InputError(f"a comparison needs two systems or more, and there is {there}; add another run")
+            raise InputError("no run was given; give one with its name: {'agent': run}")
+        raise InputError(
+            f"a comparison needs two systems or more, and got only {there}; add another run, or "
+            "score this one with evaluate"
+        )
     return named
 
 
 def _has_repeats(frame: Frame) -> bool:
-    """Tell whether a document occurs twice in a query, wherever the rows are."""
     results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
     if isinstance(results, nw.DataFrame):
         return bool(results.select("query_id", "doc_id").is_duplicated().any())
@@ -353,11 +354,11 @@ def _has_repeats(frame: Frame) -> bool:
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
-    """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
+    """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
-    other forms keep ids as they are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's
-    name stands in column 6.
+    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX, with one notice; the
+    other forms keep ids. Its column 6 is `tag`, else the run's tag, else the run's name. The file is written whole or not
+    at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Adds our measures to the registry of ir_measures, and a provider that computes them to its pipeline."""
+"""Registers our measures with ir_measures, and adds a provider for them to its pipeline."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _OTHERS = HOSTLESS_MEASURES | SESSION_MEASURES
 
 
 class GoodgainProvider(Provider):
-    """Computes the measures that ir_measures lacks, beside any other measures of a call.
+    """Computes the measures that ir_measures lacks, in the same call as others.
 
     A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
-    an `iteration`. Classic measures in the same call get such a frame as it is, with its repeats; of a `goodgain.Run` they
-    get the flattened ranking. Ours over one ranking are computed from the flattened ranking in both cases.
+    an `iteration`. From a `goodgain.Run`, classic measures of the same call get the flattened ranking; from any other run
+    they get the rows as they are, with repeats. Our measures over one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -66,9 +66,9 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield a value for every measure and query of the qrels.
+        """Yield a value for every measure and query of the qrels, also for queries that the run lacks.
 
-        ir_measures would give queries that are absent from the run one default value, which is wrong for some measures.
+        For these, ir_measures would use one default value, which is wrong for some measures.
         """
         searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
         if not isinstance(run, Run):
@@ -87,7 +87,7 @@ class GoodgainEvaluator(Evaluator):
                 self._qrels, searched, self._ranked, order="seen", provider=None, low=not self._good_gain
             )
             for query_id, name, value in scores.per_query.iter_rows():
-                # A pair that is left out would get 0 from ir_measures, which is a value; NaN is not.
+                # ir_measures gives 0 to a missing pair. NaN means that there is no value.
                 yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
 
@@ -96,21 +96,21 @@ def _is_computed_here(measure: ir_measures.Measure) -> bool:
 
 
 def _warn_of_plain_iterations(run: Run) -> None:
-    """Give a notice if the run has several iterations, which the classic measures of the call get unflattened."""
+    """Give a notice if the run has several iterations: classic measures of the call get it unflattened."""
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
-            "this run has several iterations, and is not a goodgain.Run: classic measures of the same call see its rows mixed "
-            "by score, repeats and all, so their values differ from goodgain.evaluate; give ir_measures "
-            "goodgain.read_run(run), or goodgain.flatten(run) for classic measures alone"
+            "this run has several iterations: classic measures of this call see its rows unflattened, with repeats, and "
+            "differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
+            "measures alone."
         )
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
-    """Return the measures that are not ours in the current call of ir_measures.
+    """Return the measures of the current call of ir_measures that are not ours.
 
-    ir_measures gives a provider only the measures that the provider supports. All measures of the call are a local variable
-    of its pipeline, which is looked up on the stack.
+    ir_measures shows a provider only the measures that the provider supports. All measures of the call are in a local
+    variable of its pipeline, which is found on the stack.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -121,21 +121,21 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
-    """Give a notice if ir_measures gives a measure another value in this call than alone."""
+    """Give a notice if the value of a measure depends on the other measures of this call."""
     mixed_up = _find_mixed_up_by_pytrec_eval(measures) + _find_mixed_up_by_pyndeval(measures)
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
-            f"ir_measures mixes up the parameters of {names} when they are asked for in one call, and may give them wrong "
-            "values; ask for each in a call of its own, or use goodgain.evaluate, where each has the value it has alone"
+            f"ir_measures mixes up the parameters of {names} in one call, and may return wrong values. Ask for each in its "
+            "own call, or use goodgain.evaluate, which keeps them apart."
         )
 
 
 def _find_mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures that pytrec_eval's provider mixes up.
+    """Return the measures that the provider of pytrec_eval mixes up.
 
-    It puts nDCG, NumRet and NumQ without parameters into any call of trec_eval that it makes, where they are computed with
-    the gains or the judged_only of another measure.
+    It puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. They then get the gains or the judged_only
+    of another measure.
     """
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
     changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
@@ -144,9 +144,9 @@ def _find_mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> li
 
 
 def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures that pyndeval's provider mixes up.
+    """Return the measures that the provider of pyndeval mixes up.
 
-    It reads the run through an iterator, which has no rows left for measures with other parameters.
+    It reads the run through an iterator, which is empty for measures with other parameters.
     """
     diversity = [m for m in measures if _PYNDEVAL.supports(m)]
     calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
@@ -155,22 +155,21 @@ def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[
 
 _PYNDEVAL = ir_measures.providers.registry["pyndeval"]
 
-#: A run without results.
 _NO_RESULTS = pl.DataFrame(
     schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64}
 )
 
 
 def _has_no_rows(run: Any) -> bool:
-    """Return whether a run is a frame without rows; PyTerrier passes one whose columns have no types."""
+    """Return whether a run is a frame without rows; PyTerrier passes one without column types."""
     frame = nw.from_native(run, eager_only=True, pass_through=True)
     return isinstance(frame, nw.DataFrame) and not len(frame)
 
 
 def register() -> None:
-    """Put our measures and their provider into ir_measures; a second call changes nothing.
+    """Register our measures and their provider with ir_measures; a second call changes nothing.
 
-    A measure of another package that has the same name stays registered, with a notice; ours is then `goodgain.NAME`.
+    If another package has registered the same name, its measure stays, with a notice; ours is then `goodgain.NAME`.
     """
     ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():

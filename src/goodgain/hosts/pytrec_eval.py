@@ -1,6 +1,6 @@
-"""A `RelevanceEvaluator` with the interface of pytrec_eval's that takes our measures beside trec_eval's.
+"""A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's measures and ours.
 
-pytrec_eval is compiled C, in which no measure can be registered. This class asks it for trec_eval's measures, and adds ours.
+pytrec_eval is compiled C and cannot register measures. This class asks it for trec_eval's measures, and adds ours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAME = re.compile(r"(?P<name>[a-z_]+?)([._](?P<cutoffs>[0-9]+(,[0-9]+)*))?")
 class RelevanceEvaluator:
     """Scores runs on trec_eval's measures and on ours: `{"ndcg_cut_10", "recip_rank", "sre_3", "srr"}`.
 
-    The number in `sre_3` is a cutoff in iterations; `sre` is the value at each query's own last one.
+    The number in `sre_3` is a cutoff in iterations; `sre` is the value at the last iteration of each query.
 
     Args:
         query_relevance: {query_id: {doc_id: label}}, or anything `goodgain.read_qrels` takes.
@@ -43,9 +43,9 @@ class RelevanceEvaluator:
         rel: the smallest good label for our measures; None leaves each at its own default, mostly 2.
 
     Raises:
-        InputError: the qrels cannot be read, or have a fractional label where a measure of trec_eval is asked for.
-        MeasureError: a measure of ours does not take its parameters.
-        ValueError: pytrec_eval's own, for an unknown name.
+        InputError: the qrels cannot be read, or have a fractional label that a measure of trec_eval cannot take.
+        MeasureError: a parameter of one of our measures is wrong.
+        ValueError: from pytrec_eval, for an unknown name.
 
     >>> import polars as pl
     >>> run = pl.DataFrame({"query_id": "q1", "iteration": [1, 2], "doc_id": ["d2", "d1"]})
@@ -78,12 +78,12 @@ class RelevanceEvaluator:
         """Return the values of a run.
 
         Args:
-            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes: trec_eval's
-                measures get its flattened ranking.
+            scores: {query_id: {doc_id: score}} (one iteration), or anything `goodgain.read_run` takes. trec_eval's
+                measures get the flattened ranking.
 
         Returns:
-            {query_id: {measure: value}}: ours for every query of the qrels, trec_eval's for the queries that both qrels
-            and run have.
+            {query_id: {measure: value}}: our measures for every query of the qrels, trec_eval's for the queries in both
+            qrels and run.
 
         Raises:
             InputError: the run cannot be read.
@@ -105,7 +105,7 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Return one value for all queries: the mean for ours, by pytrec_eval's rule (sum, geometric mean ...) for theirs.
+    """Return one value for all queries: the mean for our measures, else by pytrec_eval's rule (sum, geometric mean ...).
 
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)
@@ -116,7 +116,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 def _parse_name(name: str, rel: float | None) -> dict[str, GoodGainMeasure]:
-    """Return our measures that a name stands for, by their names in the result; none if it is trec_eval's."""
+    """Return name in the result -> measure, for a name of ours; an empty dict for a name of trec_eval."""
     parts = _NAME.fullmatch(name)
     if parts is None or parts["name"] not in HOST_NAMES:
         return {}

@@ -1,1 +1,1 @@
-"""From runs to judgments: which documents are to be judged, and one qrels from the grades of several judges."""
+"""From runs to judgments: the documents to judge, and one qrels from the grades of several judges."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
@@ -19,7 +20,17 @@ _GRADE = pl.col("grade")
 _ONES, _ZEROS = (_GRADE == 1).sum(), (_GRADE == 0).sum()
 _MAJORITY = pl.when(_ONES > _ZEROS).then(1.0).when(_ZEROS > _ONES).then(0.0)
 
-#: Name of a rule -> the label of a document from its grades; null where there is no grade.
+#: Two grades so far apart are a disagreement.
+_APART = 2
+_WEIGHT = pl.col("weight").filter(_GRADE.is_not_null())
+_FOR, _AGAINST = ((pl.col("weight") * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
+#: The rules that take weights, as `RULES`.
+_WEIGHTED = {
+    "majority": pl.when(_FOR > _AGAINST).then(1.0).when(_AGAINST > _FOR).then(0.0),
+    "mean": pl.when(_WEIGHT.sum() > 0).then((_GRADE * pl.col("weight")).sum() / _WEIGHT.sum()),
+}
+
+#: Name of a rule -> the label of a document from its grades; null without a grade.
 RULES: dict[str, pl.Expr] = {
     "majority": _MAJORITY,
     "mean": _GRADE.mean(),
@@ -38,6 +49,7 @@ def aggregate(
     map: MapLike | None = None,  # noqa: A002  # the word of the field
     map_first: bool = False,
     file_labels: Sequence[float] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
     """Return one label per (query, document) from the grades of several judges.
 
@@ -54,6 +66,8 @@ def aggregate(
         map_first: apply the map to each grade instead, before they are aggregated.
         file_labels: a label for each source, in their order: it replaces the source's grades above 0. The largest label of
             a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
+        weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
+            judges of `label` may be named by their model alone.
 
     Returns:
         query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
@@ -61,7 +75,8 @@ def aggregate(
         frequent), in the order in which documents first come.
 
     Raises:
-        InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map.
+        InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map,
+            no judge has the name of a weight, or the rule takes no weights.
 
     Source: the rules of SearchTweak.
 
@@ -73,7 +88,7 @@ def aggregate(
     [1, 2, 0]
     """
     if map_first and map is None:
-        raise InputError("map_first=True has no map to apply; give map= too")
+        raise InputError("map_first=True has no map to apply. Give map= too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
@@ -86,13 +101,15 @@ def aggregate(
     rule = _choose_rule(how, frame, labels if map_first else known)
     if rule == "majority":
         remedy = "how='mean', or map the grades to 0 and 1 first (map='>=2 -> 1', map_first=True)"
-        otherwise = f"and a majority vote needs 0 and 1; choose {remedy}"
+        otherwise = f"and a majority vote needs 0 and 1. Choose {remedy}"
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
         raise InputError(
-            "how='first': rows of a database have no order, so there is no first grade; choose another rule, or collect the "
+            "how='first': rows of a database have no order, so no grade is the first. Choose another rule, or collect the "
             "frame in the order that counts"
         )
+    if weights is not None:
+        frame = frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule))
     found = _aggregate(frame, rule)
     if labels is not None and not map_first:
         mapped = labels.apply(
@@ -119,7 +136,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
     if how is not None:
         if how not in RULES:
-            raise InputError(f"how={how!r} is not a rule; choose {', '.join(RULES)}")
+            raise InputError(f"how={how!r} is not a rule. Choose {', '.join(RULES)}")
         return how
     if known is not None:
         return "majority" if known.is_binary else "mean"
@@ -127,17 +144,33 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
-            "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' for "
-            "the majority"
+            "all grades are 0 or 1, and without a scale the label is their mean. Give scale='binary' for the majority"
         )
     return "mean"
 
 
+def _weigh(judges: pl.Series, weights: Mapping[str, float], rule: str) -> pl.Series:
+    """Return the weight of each row's judge."""
+    if rule not in _WEIGHTED:
+        raise InputError(f"how={rule!r} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out weights=")
+    models = judges.str.split("@").list.first()
+    found = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
+    for judge, weight in weights.items():
+        named = (judges == judge) | (models == judge)
+        if not named.any():
+            raise InputError(f"weights: no judge is called {quote(judge)}. There are {', '.join(judges.unique()[:5])}")
+        if not 0 < weight < math.inf:
+            raise InputError(f"weights: {quote(judge)} has the weight {weight}. Give a number above 0")
+        found = found.set(named, float(weight))
+    return found
+
+
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
     """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
+    label = _WEIGHTED[rule] if "weight" in frame.columns else RULES[rule]
     found = frame.group_by("document", maintain_order=True).agg(
         *(pl.col(name).first() for name in DOCUMENT),
-        RULES[rule].cast(pl.Float64).alias("relevance"),
+        label.cast(pl.Float64).alias("relevance"),
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )
@@ -147,10 +180,25 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
     """Return document and tie of every document with a grade: whether two grades are equally frequent and most frequent."""
-    votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=pl.len())
+    vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
+    votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())
     reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
     return reached.group_by("document").agg(tie=pl.len() > 1)
+
+
+def find_disputed(grades: Any) -> pl.DataFrame:
+    """Return query_id, doc_id of the documents on which judges tie, or give grades that are 2 or more apart.
+
+    >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
+    [('q', 'a'), ('q', 'c')]
+    """
+    frame = read_grades(grades).frame
+    apart = frame.group_by("document", maintain_order=True).agg(
+        *(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min()
+    )
+    found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    return found.filter(pl.col("tie") | (pl.col("apart") >= _APART)).select(DOCUMENT)
 
 
 def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field

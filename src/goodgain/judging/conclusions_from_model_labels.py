@@ -1,4 +1,4 @@
-"""Whether a model's labels lead to the conclusions of people's: the order of systems, and the difference of two of them."""
+"""Whether a model's labels lead to people's conclusions: the order of systems, one system's mean, the difference of two."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.pooling import pool
+from goodgain.judging.resampling import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 
-#: Fewer systems than these have too few pairs for a rank correlation.
+#: Fewer systems have too few pairs for a rank correlation.
 FEWEST_SYSTEMS = 5
-#: Fewer queries than these, judged by people, make no interval.
+#: Fewer queries judged by people make no interval.
 FEWEST_QUERIES = 30
 
 
@@ -37,21 +38,23 @@ class OrderAgreement:
         tau: Kendall's tau-b over all systems; None if it is undefined, as where all systems tie.
         tau_top: tau-b over the better half by people's labels.
         tau_ap: the AP correlation, in which a swap near the top counts more.
+        intervals: tau, tau_top, tau_ap -> low and high end of the 95 % interval by the bootstrap over queries, or None.
     """
 
     means: pl.DataFrame
     tau: float | None
     tau_top: float | None
     tau_ap: float | None
+    intervals: dict[str, tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
-class DifferenceEstimate:
-    """The difference of two systems, estimated from queries that people judged and queries that a model judged.
+class PoweredEstimate:
+    """A mean or a difference of means, estimated from queries that people judged and queries that a model judged.
 
     Attributes:
-        human: mean difference over the queries that people judged, low and high end of its interval.
-        powered: the prediction-powered difference, low and high end of its interval.
+        human: the estimate from the queries that people judged, low and high end of its interval.
+        powered: the prediction-powered estimate, low and high end of its interval.
         weight: how much the model's labels count, from 0 to 1.
         queries: how many queries people judged.
         further: how many queries only the model judged.
@@ -86,32 +89,34 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
             f"the order of {len(systems)} systems is not compared: with fewer than {FEWEST_SYSTEMS} a correlation of ranks is "
-            "chance; compare the two that matter by their difference instead"
+            "chance. Compare the two that matter by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted(_list_queries(people) & _list_queries(machine))
     if not shared:
-        raise InputError("there is no query that both people and the model judged; give labels of the same queries")
+        raise InputError("people and the model judged no query in common. Give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
     with NoticesOfSystems() as notices:
-        rows = []
-        for name, run in systems.items():
-            values = [_score(labels, name, run, asked, shared, notices) for labels in (people, machine)]
-            rows.append((name, *(sign * math.fsum(of) / len(shared) for of in values)))
+        by_system = [
+            [_score(labels, name, run, [asked], shared, notices)[0] for labels in (people, machine)]
+            for name, run in systems.items()
+        ]
+    values = sign * np.asarray(by_system)  # system, whose labels, query
+    sums = [[math.fsum(of) / len(shared) for of in both] for both in values.tolist()]
+    rows = [(name, *both) for name, both in zip(systems, sums, strict=True)]
     means = pl.DataFrame(rows, schema=["system", "human", "model"], orient="row")
     means = means.sort("human", "system", descending=[True, False])
-    top = means.head((means.height + 1) // 2)
-    return OrderAgreement(
-        means.with_columns(pl.col("human", "model") * sign),
-        _tau_b(means),
-        _tau_b(top),
-        _tau_ap(means.get_column("human").to_numpy(), means.get_column("model").to_numpy()),
-    )
+    units = values.transpose(2, 1, 0).reshape(len(shared), -1)
+    ends = np.concatenate([means.get_column("human").to_numpy(), means.get_column("model").to_numpy()])
+    correlations = {"tau": _tau_b, "tau_top": _tau_top, "tau_ap": _tau_ap}
+    found = {name: find(ends) for name, find in correlations.items()}
+    intervals = {name: bootstrap_interval(units, find) for name, find in correlations.items()}
+    return OrderAgreement(means.with_columns(pl.col("human", "model") * sign), intervals=intervals, **found)
 
 
 def estimate_difference(
     human: Any, model: Any, runs: Mapping[str, Any], measure: Any, *, confidence: float = 0.95
-) -> DifferenceEstimate:
+) -> PoweredEstimate:
     """Estimate the difference of two systems, the first minus the second, with a prediction-powered interval.
 
     The unit is the query. People judged n queries, drawn at random from all; the model judged all n + N. With the
@@ -134,39 +139,81 @@ def estimate_difference(
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
     asked = _read_measure(measure)
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
     systems = check_systems(runs)
     if len(systems) != 2:
-        raise InputError(f"the difference of two systems needs two runs; there are {len(systems)}")
+        raise InputError(f"the difference of two systems needs two runs, not {len(systems)}")
+    by_people, by_model, further = _score_both(human, model, systems, [asked], confidence)
+    differences = (of[0][0] - of[1][0] for of in (by_people, by_model, further))
+    return compute_intervals(*differences, confidence=confidence)
+
+
+def estimate_means(
+    human: Any, model: Any, run: Any, measures: Any, *, confidence: float = 0.95
+) -> dict[str, PoweredEstimate]:
+    """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
+
+    The estimate is that of `estimate_difference`, with the values of the system in place of the differences: the mean under
+    the model's labels, plus how far people's labels move it in the queries that they judged.
+
+    Args:
+        human: people's labels of every document that the run has in n queries, drawn at random.
+        model: the model's labels, of these queries and of others.
+        run: what `read_run` takes.
+        measures: what `evaluate` takes.
+        confidence: of the intervals, above 0 and below 1.
+
+    Returns:
+        The name of a measure -> its estimate.
+
+    Raises:
+        InputError: people judged fewer than 30 queries; a document of the run has no label of people in a query that they
+            judged; or the confidence is out of its range.
+        MeasureError: a measure has no value in a query of the estimate.
+
+    Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
+    """
+    asked = parse_measures(measures)
+    systems = check_systems({str(getattr(run, "name", None) or "the run"): run})
+    by_people, by_model, further = _score_both(human, model, systems, asked, confidence)
+    return {
+        str(measure): compute_intervals(by_people[0][k], by_model[0][k], further[0][k], confidence=confidence)
+        for k, measure in enumerate(asked)
+    }
+
+
+def _score_both(
+    human: Any, model: Any, systems: Mapping[str, Any], measures: list[ir_measures.Measure], confidence: float
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return values by system, measure and query: people's, the model's in the same queries, the model's in all others."""
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
     people, machine = load_qrels(human), load_qrels(model)
     judged = sorted(_list_queries(people) & _list_queries(machine))
     if len(judged) < FEWEST_QUERIES:
         raise InputError(
-            f"people and the model both judged {len(judged)} queries: fewer than {FEWEST_QUERIES} make no interval that holds "
-            "what it states; have more queries judged, drawn at random"
+            f"people and the model both judged {len(judged)} queries: fewer than {FEWEST_QUERIES} make no valid interval. "
+            "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
     left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
     if left.height:
         raise InputError(
             f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
-            f"{left.height:,} that the two runs found there: a difference needs all labels of its query; judge them, or leave "
-            "these queries out of people's labels"
+            f"{left.height:,} that the runs found there, and a query needs all labels. Judge them, or leave these queries out "
+            "of people's labels"
         )
     further = sorted(_list_queries(machine) - _list_queries(people))
     with NoticesOfSystems() as notices:
-        differences = []
-        for labels, queries in ((people, judged), (machine, [*judged, *further])):
-            one, other = (_score(labels, name, run, asked, queries, notices) for name, run in systems.items())
-            differences.append(np.subtract(one, other))
-    by_people, by_model = differences
-    return compute_intervals(by_people, by_model[: len(judged)], by_model[len(judged) :], confidence=confidence)
+        by_people, by_model = (
+            np.asarray([_score(labels, name, run, measures, queries, notices) for name, run in systems.items()])
+            for labels, queries in ((people, judged), (machine, [*judged, *further]))
+        )
+    return by_people, by_model[:, :, : len(judged)], by_model[:, :, len(judged) :]
 
 
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
-) -> DifferenceEstimate:
-    """Compute both intervals: differences of n queries under both labels, and of N more (`further`) under the model's."""
+) -> PoweredEstimate:
+    """Compute both intervals: values of n queries under both labels, and of N more (`further`) under the model's."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -183,7 +230,7 @@ def compute_intervals(
         squared += weight**2 * float(np.var(further, ddof=1)) / more
     powered = quantile * math.sqrt(squared)
     intervals = (alone, alone - error, alone + error), (estimate, estimate - powered, estimate + powered)
-    return DifferenceEstimate(*intervals, weight, n, more, confidence)
+    return PoweredEstimate(*intervals, weight, n, more, confidence)
 
 
 def _list_queries(qrels: Qrels) -> set[str]:
@@ -194,42 +241,57 @@ def _read_measure(measure: Any) -> ir_measures.Measure:
     found = parse_measures(measure)
     if len(found) > 1:
         raise MeasureError(
-            f"{str(measure)!r} is {len(found):,} measures, where systems are compared on one; give one measure, such as "
+            f"{str(measure)!r} is {len(found):,} measures, and systems are compared on one. Give one measure, such as "
             f"{str(found[-1])!r}"
         )
     return found[0]
 
 
 def _score(
-    qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, queries: list[str], notices: NoticesOfSystems
-) -> list[float]:
-    """Return the value of each query; raise `MeasureError` where one has none."""
+    qrels: Qrels,
+    name: str,
+    run: Any,
+    measures: list[ir_measures.Measure],
+    queries: list[str],
+    notices: NoticesOfSystems,
+) -> list[list[float]]:
+    """Return the value of each query for each measure; raise `MeasureError` where one has none."""
     with notices.of(name):
         judged, searched = open_qrels_and_run(qrels, run)
-        warn_of_labels(judged.frame, [measure], switch=None)
-        scores = score_run(judged, searched, [measure], order="seen", provider=None)
-    values = dict(scores.per_query.select("query_id", "value").iter_rows())
-    for query in queries:
-        if values[query] is None:
-            raise MeasureError(
-                f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
-                "the same queries; name a measure that has a value there, or leave the query out of the labels"
-            )
-    return [values[query] for query in queries]
+        warn_of_labels(judged.frame, measures, switch=None)
+        scores = score_run(judged, searched, measures, order="seen", provider=None)
+    values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
+    for measure in map(str, measures):
+        for query in queries:
+            if values[query, measure] is None:
+                raise MeasureError(
+                    f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared "
+                    "on the same queries. Name a measure that has a value there, or leave the query out of the labels"
+                )
+    return [[values[query, str(measure)] for query in queries] for measure in measures]
 
 
-def _tau_b(means: pl.DataFrame) -> float | None:
+def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-b of means: all systems' under people's labels, then all under the model's."""
     from scipy.stats import kendalltau
 
-    found = float(kendalltau(means.get_column("human").to_numpy(), means.get_column("model").to_numpy()).statistic)
+    found = float(kendalltau(*np.split(means, 2)).statistic)
     return None if math.isnan(found) else found
 
 
-def _tau_ap(human: np.ndarray[Any, Any], model: np.ndarray[Any, Any]) -> float | None:
+def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-b over the better half by people's labels."""
+    human, model = np.split(means, 2)
+    top = np.argsort(-human, kind="stable")[: (len(human) + 1) // 2]
+    return _tau_b(np.concatenate([human[top], model[top]]))
+
+
+def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
     """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
 
     Systems that the model ties share the average over their orders; a pair that people tie counts as half right.
     """
+    human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None
     order = np.argsort(-model, kind="stable")

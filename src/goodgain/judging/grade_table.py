@@ -84,7 +84,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
         frames.append(frame.select(*DOCUMENT, "judge", "grade", "source", "row"))
         rows.append(origins)
     if not any(map(len, frames)):
-        raise InputError(f"{rows[0].label}: has no grades; give a source that has some")
+        raise InputError(f"{rows[0].label}: has no grades. Give a source that has some")
     whole = pl.concat(frames)
     # grouping by the number of a document is several times faster than by two texts
     documents = whole.select(DOCUMENT).unique(maintain_order=True).with_row_index("document")
@@ -92,7 +92,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
     grades = Grades(numbered, rows, all(_has_order(one) for _, one in named))
     if scale is not None:
         shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
-        remedy = f"which is not on the scale {scale.name} ({shown}); correct it, or name another scale"
+        remedy = f"which is not on the scale {scale.name} ({shown}). Correct it, or name another scale"
         grades.check_among(grades.frame.get_column("grade"), scale.grades, remedy)
     _check_once(grades)
     return grades
@@ -111,7 +111,7 @@ def _name_sources(source: Any) -> list[tuple[str, Any]]:
             for name, one in zip(stems, several, strict=True)
         ]
     if not found:
-        raise InputError("there is no source of grades; give a file, a data frame, or several")
+        raise InputError("there is no source of grades. Give a file, a data frame, or several")
     return found
 
 
@@ -160,12 +160,12 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
     wrong = (grades.is_not_null() & ~numbers.is_finite().fill_null(False)).arg_true()
     if len(wrong):
         value = str(grades[wrong[0]])
-        remedy = "correct it, or leave it empty where there is no grade"
+        remedy = "Correct it, or leave it empty for no grade"
         for known in SCALES.values():
             if value in known.words:
-                remedy = f"read such labels with scale={known.name!r}"
+                remedy = f"Read such labels with scale={known.name!r}"
         raise InputError(
-            f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number; {remedy}"
+            f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number. {remedy}"
         )
     return numbers.alias("grade")
 
@@ -181,5 +181,5 @@ def _check_once(grades: Grades) -> None:
     query_id, doc_id = grades.frame.row(first)[:2]
     raise InputError(
         f"{grades.locate(one)} and {grades.locate(other)} are two grades of one judge for query {quote(query_id)}, document "
-        f"{quote(doc_id)}; keep one, or give different judges different names (column judge)"
+        f"{quote(doc_id)}. Keep one, or give different judges different names (column judge)"
     )

@@ -1,6 +1,6 @@
 """How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
 
-Every category of a scale counts, also one that nobody gave. A coefficient that is 0/0 is None.
+Every category of a scale counts, even if no judge used it. A coefficient that is 0/0 is None.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from goodgain.errors import InputError
 from goodgain.judging.aggregation import count_ties
 from goodgain.judging.grade_table import read_grades
+from goodgain.judging.resampling import bootstrap_interval, choose_units
 from goodgain.judging.scales import Scale, ScaleLike, find_scale
 from goodgain.measures.terms import divide_rows
 
@@ -36,6 +38,9 @@ class Agreement:
             that another judge graded too, of the judge's grade minus the mean grade of the others.
         pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
         confusion: judge, other, grade, other_grade, documents, for the grades that occur together.
+        intervals: coefficient, judge, other (null for coefficients of all judges), low, high: 95 % intervals of kappa and
+            alpha by the bootstrap over queries, or over documents where there are fewer than ten queries; None where they
+            were not asked for.
     """
 
     scale: str
@@ -43,12 +48,13 @@ class Agreement:
     judges: pl.DataFrame
     pairs: pl.DataFrame
     confusion: pl.DataFrame
+    intervals: pl.DataFrame | None = None
 
     def __repr__(self) -> str:
         return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
 
 
-def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreement:
+def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: bool = False) -> Agreement:
     """Return how far judges agree on what they graded.
 
     Args:
@@ -56,6 +62,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreemen
         scale: what the grades are on: all its categories count, not only those that were given.
         names: call the judges by their names; else `judge 1`, `judge 2` ... in the order in which they first come, since
             the report is about people's work.
+        intervals: compute intervals of kappa and alpha, too.
 
     Raises:
         InputError: grades cannot be read, are not on the scale, or there is only one judge.
@@ -71,15 +78,16 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreemen
     judges = read.frame.get_column("judge").unique(maintain_order=True)
     if len(judges) < 2:
         raise InputError(
-            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two; give a file for each judge, or "
+            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two. Give a file for each judge, or "
             "grades with the column judge"
         )
     shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
-    frame = read.frame.select("document", numbered, "grade")
+    frame = read.frame.select("document", "query_id", numbered, "grade")
     given = frame.filter(pl.col("grade").is_not_null()).sort("document", "grade")  # so sums have the same digits always
     documents = frame.get_column("document").n_unique()
     confusion = _count_together(given)
+    queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
     return Agreement(
         scale=known.name,
@@ -87,6 +95,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreemen
         judges=_describe_judges(given, len(judges), documents).with_columns(called[0]),
         pairs=_describe_pairs(confusion, known).with_columns(called),
         confusion=confusion.with_columns(called),
+        intervals=_find_intervals(given, choose_units(queries), known).with_columns(called) if intervals else None,
     )
 
 
@@ -156,6 +165,45 @@ def _describe_pairs(confusion: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**whole, **shares}, orient="row")
 
 
+def _find_intervals(given: pl.DataFrame, units: NDArray[np.int64], scale: Scale) -> pl.DataFrame:
+    """Return coefficient, judge, other (their numbers), low, high; `units` has the unit of each document."""
+    grades = sorted(given.get_column("grade").unique())
+    places = [scale.grades.index(grade) for grade in grades]  # unused grades add nothing to either coefficient
+    rows: list[tuple[Any, ...]] = []
+    placed = given.with_columns(
+        unit=pl.Series(units[given.get_column("document").to_numpy()]),
+        place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
+    )
+    counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in grades]
+    by_document = placed.group_by("document", "unit").agg(counts)
+    patterns, which = np.unique(by_document.drop("document", "unit").to_numpy(), axis=0, return_inverse=True)
+    sums = _sum_by_unit(by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns))
+    for ordinal, name in ((False, "alpha_nominal"), (True, "alpha_ordinal")):
+        found = bootstrap_interval(sums, partial(_krippendorff_alpha, patterns.astype(np.float64), ordinal=ordinal))
+        rows.append((name, None, None, *(found or (None, None))))
+    pairs = placed.join(placed, on="document", suffix="_of_other").filter(pl.col("judge") < pl.col("judge_of_other"))
+    plain = np.eye(len(grades))
+    quadratic = _quadratic_weights(scale.grades)[np.ix_(places, places)]
+    for (judge, other), of in pairs.sort("judge", "judge_of_other").group_by(
+        "judge", "judge_of_other", maintain_order=True
+    ):
+        cells = (of.get_column("place") * len(grades) + of.get_column("place_of_other")).to_numpy()
+        sums = _sum_by_unit(of.get_column("unit").to_numpy(), cells, len(grades) ** 2)
+        for name, weights in (("kappa", plain), ("kappa_quadratic", quadratic)):
+            found = bootstrap_interval(sums, partial(_pair_kappa, weights=weights))
+            rows.append((name, judge, other, *(found or (None, None))))
+    types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema=types, orient="row")
+
+
+def _sum_by_unit(units: NDArray[np.int64], kinds: NDArray[np.int64], number: int) -> Matrix:
+    """Return how often each unit, a row, has each of so many kinds."""
+    rows = np.unique(units, return_inverse=True)[1].ravel()
+    table = np.zeros((rows.max(initial=-1) + 1, number))
+    np.add.at(table, (rows, kinds), 1.0)
+    return table
+
+
 def _quadratic_weights(grades: Sequence[float]) -> Matrix:
     """Return how far two grades agree: 1 - ((a - b) / (largest - smallest))²."""
     values = np.asarray(grades, dtype=np.float64)
@@ -165,6 +213,7 @@ def _quadratic_weights(grades: Sequence[float]) -> Matrix:
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
     """Return Cohen's kappa (1960, 1968) from documents by the grade of one judge and of the other; identity weights: plain."""
+    confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # Exact sums: the same whichever of the two judges comes first.
     expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)

@@ -1,9 +1,10 @@
-"""Pools: the documents that several runs found near the top of a search, and that nobody has judged yet."""
+"""Pools: the unjudged documents that several runs found near the top of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,7 @@ from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
-from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.errors import InputError, NoticesOfSystems, check_whole_number
 from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import GUARDED, guard_formulas
@@ -30,6 +31,8 @@ from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces.output.results_to_run import name_results
 
+#: The depth of a pool where none is given, and one of more results than any search returns.
+_DEPTH, _WHOLE = 20, 2**31
 #: What is shown of a document.
 TEXTS = ("title", "url", "snippet")
 
@@ -37,32 +40,39 @@ TEXTS = ("title", "url", "snippet")
 def pool(
     runs: Mapping[str, Any],
     *,
-    k: int = 20,
+    k: int | None = None,
     qrels: Any = None,
     results: Any = None,
     flattened: bool = False,
+    sample_queries: int | None = None,
+    seed: int = 42,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
-    """Return the documents among the first k results of any iteration of any run that have no judgment yet.
+    """Return the unjudged documents among the first k results of any iteration of any run.
 
-    The classic pool of depth k looks at the first k documents of one ranking a query. Of an agent that searches ten
-    times it never sees the third search: `flattened` gives that pool.
+    The classic pool of depth k looks at the first k documents of one ranking per query. It never sees the third search of an
+    agent that searches ten times. `flattened` gives that pool.
 
     Args:
         runs: name -> what `read_run` takes; one or more.
-        k: how many results of every iteration count, in the order of their ranks, repeats included.
+        k: how many results of every iteration count, in the order of their ranks, repeats included; None: 20, and all with
+            `sample_queries`.
         qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
         results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
         flattened: look at the first k documents of the flattened run (order `seen`) instead.
+        sample_queries: draw so many of the queries at random. People's labels of all their documents show how far a model's
+            labels can be trusted.
+        seed: of the draw.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        query_id, doc_id, runs (how many found it so), first_iteration (1..N: the first of any of them), and an empty grade;
+        query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
         before it, with results, search_query (the search that found it first) and title, url, snippet (of the result of
         this document with the most text). Sorted by query_id and doc_id.
 
     Raises:
-        InputError: a run, the qrels or the results cannot be read, or k is not a whole number from 1.
+        InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
+            queries than are drawn.
 
     Source: Spärck Jones and van Rijsbergen, 1975 (pooling); TREC's pools of depth k.
 
@@ -71,10 +81,14 @@ def pool(
     [('q', 'b', 2, 1, None)]
     """
     systems = check_systems(runs)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k={k!r}: give the number of results of an iteration that are looked at, from 1")
+    if k is None:
+        k = _DEPTH if sample_queries is None else _WHOLE
+    check_whole_number("k", k, 1, others=", the number of results of an iteration that are looked at")
+    if sample_queries is not None:
+        check_whole_number("sample_queries", sample_queries, 1)
     judged = None if qrels is None else load_qrels(qrels, columns=columns)
     found = []
+    asked: set[str] = set()
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
@@ -83,11 +97,18 @@ def pool(
                 check_iterations(searched, needed=not flattened)
                 selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)
                 found.append(selected)
+                asked.update(query_ids)
                 if judged is not None:
                     warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
     pooled = (
         pl.concat(found).group_by(DOCUMENT).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     )
+    if sample_queries is not None:
+        if sample_queries > len(asked):
+            raise InputError(
+                f"sample_queries={sample_queries}: the runs have {len(asked):,} queries. Give at most so many"
+            )
+        pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:
         pooled = _add_texts(pooled, results)
     return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
@@ -149,7 +170,7 @@ def check_sheet_name(path: Path) -> str:
     """Return the form of a sheet, `csv` or `jsonl`, by the ending of its name; raise `InputError` for any other ending."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
-        raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
+        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
     return form
 
 
@@ -169,7 +190,7 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
         if len(lost):
             raise InputError(
-                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed; choose a "
+                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed. Choose a "
                 "name that ends in .jsonl"
             )
     with atomic_write(path) as file, write_with_polars():

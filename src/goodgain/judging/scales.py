@@ -18,7 +18,7 @@ class Scale:
 
     Attributes:
         name: what errors call it.
-        grades: all of them, also those that nobody gave.
+        grades: all of them, used or not.
         words: labels that stand for grades, where the scale has any.
     """
 
@@ -76,7 +76,7 @@ def find_scale(scale: ScaleLike) -> Scale:
         grades = ()
     if len(grades) < 2 or not all(map(math.isfinite, grades)):
         raise InputError(
-            f"{scale!r} is not a scale of two or more grades; write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of "
+            f"{scale!r} is not a scale of two or more grades. Write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of "
             "grades such as 0,1,3"
         )
     return Scale(",".join(f"{grade:g}" for grade in grades), grades)
@@ -111,7 +111,7 @@ class ScaleMap:
         missing = values.filter(mapped.is_null() & values.is_not_null())
         if len(missing):
             raise InputError(
-                f"the value {missing[0]:g} is not in the map {self.text}; write thresholds, which take any value "
+                f"the value {missing[0]:g} is not in the map {self.text}. Write thresholds, which take any value "
                 f"(such as '>=2 -> 1'), or {remedy}"
             )
         return mapped
@@ -147,6 +147,6 @@ def find_map(map_: MapLike) -> ScaleMap:
     labels = dict(pairs)
     if not labels or len(labels) < len(pairs) or not all(math.isfinite(value) for pair in pairs for value in pair):
         raise InputError(
-            f"{map_!r} is not a map of grades; write a table such as '0:0, 1:0, 2:1, 3:1', or thresholds such as '>=7 -> 1'"
+            f"{map_!r} is not a map of grades. Write a table such as '0:0, 1:0, 2:1, 3:1', or thresholds such as '>=7 -> 1'"
         )
     return ScaleMap(str(map_), labels, is_thresholds)

@@ -1,54 +1,51 @@
-"""Answers of a model (a grade, or why it is missing), and the journal that keeps each of them on disk."""
+"""Answers of a model (a grade, or why it is missing), and the journal that keeps them on disk."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from goodgain.errors import InputError
 
-#: The grades that a model may give.
+#: The grades of the good-gain scale.
 GRADES = (0, 1, 2, 3, 4)
-
-#: The JSON schema that an endpoint is asked to follow.
-SCHEMA: dict[str, Any] = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "grade",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {
-                "grade": {"type": ["integer", "null"], "enum": [*GRADES, None]},
-                "reason": {"type": "string"},
-            },
-            "required": ["grade", "reason"],
-            "additionalProperties": False,
-        },
-    },
-}
-
 #: The model gave a grade, or `null`.
 OK, NO_GRADE = "ok", "no_grade"
+#: The reason of an answer that ended at the limit of output tokens.
+CUT = "the answer was cut at the limit of output tokens"
 #: Characters that are kept of an answer, and of the reason in it.
 _KEPT, _REASON = 4_000, 1_000
-#: A count of tokens from here on is not a count: the journal's numbers have 64 bits.
+#: Larger token counts are invalid: the journal's numbers have 64 bits.
 _MOST_TOKENS = 2**53
+#: What vendors say of a text that is too long, and of one that a filter refuses.
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|prompt is too long|input is too long|input token count|request_too_large"
+    r"|context the overflows|reduce the length|at least 1, got -|`inputs` (?:tokens|must have less)",
+    re.IGNORECASE,
+)
+_FLAGGED = re.compile(
+    r"content.?filter|content.?policy|content management policy|moderation|flagged|safety", re.IGNORECASE
+)
+#: What ends a thought that a model writes before its answer: most models, Magistral, gpt-oss without its template.
+_THOUGHT_ENDS = ("</think>", "</thinking>", "[/THINK]", "<|channel|>final<|message|>")
+_FENCE = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL | re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """What came of asking for one grade, 0..4 or None; the reason is the model's own, or what went wrong.
+    """The answer to one call: a grade or None, and the model's reason, or what went wrong.
 
     `status` is `ok`; `no_grade` (the model's null); or why there is no grade: `refused`, `malformed`, `too_long`, `timeout`,
-    `connection`, `http_429` ... `raw` is the content as it came, at most 4,000 characters of it; the tokens are those that
-    the endpoint counted, or None.
+    `connection`, `http_429` ... `raw` is the content as it came, at most 4,000 characters of it. The endpoint counted the
+    tokens and named the model; None where it did not.
     """
 
     grade: int | None
@@ -57,6 +54,7 @@ class Answer(NamedTuple):
     raw: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    model: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -67,60 +65,108 @@ class Answer(NamedTuple):
 class _Graded(msgspec.Struct, forbid_unknown_fields=True):
     """The only object that a model may write."""
 
-    grade: Annotated[int, msgspec.Meta(ge=GRADES[0], le=GRADES[-1])] | None
+    grade: int | None
     reason: str | None = None
 
 
-def read_completion(body: Any, hide: Callable[[str], str] = str) -> Answer:
-    """Return the answer in the body of a chat completion; `hide` takes the key out of a text, before the text is cut."""
+def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
+    """Return the answer in the body of a chat completion; `hide` removes secrets before a text is cut."""
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
-        content, refusal = message.get("content"), message.get("refusal")
+        content, refusal = _join_parts(message.get("content")), message.get("refusal")
+        thought = message.get("reasoning_content") or message.get("reasoning")
     except (KeyError, IndexError, TypeError, AttributeError):
         return Answer(None, "the answer is not a chat completion", "malformed", _keep(body, hide))
     if refusal:
         answer = Answer(None, "the model refused", "refused", _keep(refusal, hide))
     elif finish == "content_filter":
         answer = Answer(None, "the endpoint's filter stopped the answer", "refused", _keep(content, hide))
-    elif finish == "length":
-        answer = Answer(None, "the answer was cut at the most output tokens", "too_long", _keep(content, hide))
+    elif finish == "length" or (isinstance(content, str) and "<think>" in content and "</think>" not in content):
+        answer = Answer(None, CUT, "too_long", _keep(content or thought, hide))
     else:
-        answer = read_content(content, hide)
-    usage = body["usage"] if isinstance(body.get("usage"), dict) else {}
-    tokens = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
-    return answer._replace(input_tokens=tokens[0], output_tokens=tokens[1])
+        answer = read_content(content, hide, grades)
+    input_tokens, output_tokens = read_usage(body)
+    model = body.get("model")
+    return answer._replace(
+        input_tokens=input_tokens, output_tokens=output_tokens, model=_keep(model, hide) if model else None
+    )
 
 
-def read_content(content: Any, hide: Callable[[str], str] = str) -> Answer:
-    """Return the answer in what a model wrote: the whole of it must be one object with a grade and a reason.
+def _join_parts(content: Any) -> Any:
+    """Return the text of a content in parts, without the thoughts, as Mistral sends it; any other content as it is."""
+    if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
+        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    return content
 
-    A number within a sentence is not a grade, and an answer with another key than these two is not read.
 
-    >>> read_content('{"grade": 3, "reason": "names the date"}')[:3]
+def read_usage(body: Any) -> tuple[int | None, int | None]:
+    """Return the input and output tokens that a completion counts, of OpenAI's or Anthropic's form."""
+    usage = body.get("usage") if isinstance(body, dict) else None
+    if not isinstance(usage, dict):
+        return None, None
+    names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+    sent, received = (next((_count(usage[name]) for name in of if name in usage), None) for of in names)
+    return sent, received
+
+
+def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
+    """Return the answer in what a model wrote: one object with a grade and a reason.
+
+    The object may stand in a fence, or after a thought. A number in prose is not a grade.
+
+    >>> read_content('```json\\n{"reason": "names the date", "grade": 3}\\n```')[:3]
     (3, 'names the date', 'ok')
     >>> read_content("I cannot help with events of 2013.")[:3]
     (None, 'the answer is not one JSON object', 'malformed')
     """
     raw = _keep(content, hide)
     try:
-        found = json.loads(content, object_pairs_hook=_refuse_twice)
-    except (ValueError, TypeError, RecursionError):
+        text = content
+        for end in _THOUGHT_ENDS:
+            text = text.rpartition(end)[2].strip()
+        fenced = _FENCE.fullmatch(text)
+        found = json.loads(fenced[1] if fenced else text, object_pairs_hook=_refuse_twice)
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return Answer(None, "the answer is not one JSON object", "malformed", raw)
     try:
         graded = msgspec.convert(found, _Graded)
+        if graded.grade not in (*grades, None):
+            raise msgspec.ValidationError
     except msgspec.ValidationError:
-        wanted = "a grade of 0, 1, 2, 3, 4 or null and a reason"
-        return Answer(None, f"the answer is not an object of {wanted} alone", "malformed", raw)
+        wanted = f"a reason and a grade, {', '.join(map(str, grades))} or null"
+        return Answer(None, f"the answer is not an object of {wanted}", "malformed", raw)
     reason = _replace_halves(hide(graded.reason)[:_REASON]) if graded.reason else None
     return Answer(graded.grade, reason, NO_GRADE if graded.grade is None else OK, raw)
 
 
-def describe_error(error: Any) -> str:
-    """Return what the body of an error says, as one line; "" where it says nothing."""
-    while isinstance(error, dict):
-        error = next((error[name] for name in ("error", "message", "detail", "code") if error.get(name)), "")
+def describe_error(error: Any, depth: int = 8) -> str:
+    """Return the message of an error's body as one line, also if it is a list or an object; "" if it has none.
+
+    >>> describe_error({"message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}})
+    'body.seed: Extra inputs are not permitted'
+    """
+    if depth and isinstance(error, dict):
+        names = ("error", "message", "detail", "msg", "code", "type")
+        text = next(filter(None, (describe_error(error.get(name), depth - 1) for name in names)), "")
+        place = error.get("loc")
+        return f"{'.'.join(map(str, place))}: {text}" if isinstance(place, (list, tuple)) else text
+    if depth and isinstance(error, list):
+        return "; ".join(describe_error(one, depth - 1) for one in error[:3])
     return " ".join(str(error or "").split())
+
+
+def summarize_error(error: Any) -> str:
+    """Return what an error names: the parameter, code and type, and its message."""
+    words = [error.get(name) for name in ("param", "code", "type")] if isinstance(error, dict) else []
+    return " ".join(map(str, filter(None, [*words, describe_error(error)])))
+
+
+def find_failure(status: int | None, summary: str) -> str | None:
+    """Return `too_long` or `refused` if an error says so of its document; its HTTP status may be unknown."""
+    if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
+        return "too_long"
+    return "refused" if status in (None, 400, 403, 422) and _FLAGGED.search(summary) else None
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -146,21 +192,23 @@ def _replace_halves(text: str) -> str:
 
 #: Says that a SQLite file is a journal of ours, and in which form.
 _APPLICATION = 0x67676C31
+_FIRST_COLUMNS = ["key", "grade", "reason", "status", "raw", "input_tokens", "output_tokens"]
+#: Columns for people; journals of earlier versions lack them.
+_ADDED_COLUMNS = ["model", "query_id", "doc_id", "host", "date"]
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, grade INTEGER, reason TEXT, status TEXT NOT NULL, raw TEXT,
     input_tokens INTEGER, output_tokens INTEGER
 ) WITHOUT ROWID
 """
-_COLUMNS = ["key", *Answer._fields]
 _AT_ONCE = 500
 
 
 class Journal:
-    """Answers by their keys, in one SQLite file, so that none is asked for twice.
+    """Answers by their keys, in one SQLite file: answered calls are never repeated.
 
-    Threads may share one; several processes may use one file. Each answer is committed by itself: a killed process loses no
-    answer that it counted.
+    Threads may share one. One process uses it at a time. Each answer is committed by itself: a killed process loses no
+    counted answer.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -171,9 +219,9 @@ class Journal:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None) -> Iterator[Journal]:
-        """Open a journal, or make it; with None it is in memory and ends with the process."""
+        """Open or make a journal. With None it is in memory and ends with the process."""
         with _explain_errors(path):
-            connection = sqlite3.connect(":memory:" if path is None else path, timeout=60, check_same_thread=False)
+            connection = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
         try:
             with _explain_errors(path):
                 _prepare(connection, path)
@@ -188,28 +236,37 @@ class Journal:
         with self._lock, _explain_errors(self._path):
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
-                question = f"SELECT * FROM answers WHERE key IN ({','.join('?' * len(some))})"
+                columns = ", ".join(("key", *Answer._fields))
+                question = f"SELECT {columns} FROM answers WHERE key IN ({','.join('?' * len(some))})"
                 found.update((key, Answer(*answer)) for key, *answer in self._connection.execute(question, some))
         return found
 
-    def add(self, key: str, answer: Answer) -> None:
+    def add(self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str) -> None:
         """Write an answer; it replaces a failure."""
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        row = (key, *answer, query_id, doc_id, host, date)
         with self._lock, _explain_errors(self._path), self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", (key, *answer))
+            columns = ", ".join((*_FIRST_COLUMNS, *_ADDED_COLUMNS))
+            question = f"INSERT OR REPLACE INTO answers ({columns}) VALUES ({','.join('?' * len(row))})"
+            self._connection.execute(question, row)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # two jobs would pay for the same answers
     used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if used and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise InputError(f"{path}: is a database of something else; give another file for the journal")
+        raise InputError(f"{path}: is a database of something else. Give another file for the journal")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute(f"PRAGMA application_id={_APPLICATION}")
     connection.execute(_TABLE)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
-    if columns != _COLUMNS:
+    if columns == _FIRST_COLUMNS:
+        for name in _ADDED_COLUMNS:
+            connection.execute(f"ALTER TABLE answers ADD COLUMN {name} TEXT")
+    elif columns != [*_FIRST_COLUMNS, *_ADDED_COLUMNS]:
         told = f"its table of answers has the columns {', '.join(columns)[:200]}"
-        raise InputError(f"{path}: cannot be used as journal ({told}); give another file")
+        raise InputError(f"{path}: cannot be used as journal ({told}). Give another file")
 
 
 @contextmanager
@@ -217,6 +274,10 @@ def _explain_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if "locked" in str(error):
+            raise InputError(
+                f"{path}: another process uses this journal. Wait until it ends, or give another file"
+            ) from error
         raise InputError(
-            f"{path or 'the journal'}: cannot be used as journal ({error}); give another file, or free the disk"
+            f"{path or 'the journal'}: cannot be used as journal ({error}). Give another file, or free the disk"
         ) from error

@@ -1,4 +1,4 @@
-"""The documents that a language model is to grade, each with its query and the text that is shown."""
+"""The documents that a language model grades, each with its query and the shown text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, lacks, quote
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
@@ -23,11 +23,11 @@ from goodgain.schema import BLANKS
 from goodgain.traces import read_results
 from goodgain.traces.output.results_to_run import name_results
 
-#: The columns of a sheet that are read.
+#: The columns that are read of a sheet.
 _SHEET = (*DOCUMENT, *TEXTS, "grade")
-#: The depth where none is given: more results than any search returns.
+#: The default depth: more results than any search returns.
 _WHOLE = 2**31
-#: The first line of a file is looked at up to this many bytes.
+#: Bytes of the longest first line that is read to find the columns.
 _LONGEST = 2**20
 #: Names of the column with the text of a query.
 _QUERY_TEXT = ("text", "query", "title")
@@ -43,21 +43,24 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the unjudged documents with what is shown of them, and the names of the systems that found them.
+    """Return the unjudged documents with their shown texts, and the names of the systems that found them.
 
-    The arguments are those of `label`; of several runs each gives its first `k` results of every iteration.
+    The arguments are those of `label`. Each run gives its first `k` results of every iteration.
 
     Returns:
-        query_id, doc_id, query, description, text (what is shown; null where there is nothing to show), cut (whether the
-        text was cut); and the names.
+        query_id, doc_id, query, description, text (null if there is nothing to show), cut (whether the text was cut);
+        and the names.
     """
+    if k is not None:
+        check_whole_number("k", k, 1, others=", or None (all results)")
+    check_whole_number("max_characters", max_characters, 1)
     found, systems = _gather(source, results=results, qrels=qrels, k=k)
     named = read_queries(queries).rename({"text": "query"})
     without = found.join(named, on="query_id", how="anti")
     if without.height:
         raise InputError(
-            f"query {quote(without.item(0, 'query_id'))} has no text among the queries; add it to them, as the model must "
-            "know what was asked"
+            f"query {quote(without.item(0, 'query_id'))} has no text among the queries, and the model must know what was "
+            "asked. Add it to them"
         )
     own = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}) if texts is None else read_texts(texts)
     lines = [
@@ -76,13 +79,13 @@ def collect_documents(
     empty = wanted.get_column("text").null_count()
     if empty:
         notice(
-            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade; give results= or texts="
+            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade. Give results= or texts="
         )
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
 
 
 def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl.DataFrame, list[str]]:
-    """Return query_id, doc_id and, where they are known, title, url, snippet of each document once; and the systems."""
+    """Return query_id, doc_id and, if known, title, url, snippet of each document once; and the systems."""
     judged = None if qrels is None else load_qrels(qrels)
     parts: list[pl.DataFrame] = []
     systems: list[str] = []
@@ -93,7 +96,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
             own = stem(Path(one)) if is_path(one) else getattr(one, "name", None)
             called = name or str(own or f"run{len(runs) + 1}")
             if called in runs:
-                raise InputError(f"two runs are called {quote(called)}; give them names: {{name: run}}")
+                raise InputError(f"two runs are called {quote(called)}. Give them names: {{name: run}}")
             runs[called] = one
         elif kind == "sheet":
             parts.append(_read_sheet(one))
@@ -117,7 +120,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
 
 
 def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
-    """Return the sources, each with its name if it has one; a dict of dicts of numbers and a list of named tuples are one."""
+    """Return the sources with their names, if any. A dict of dicts of numbers and a list of named tuples are one source."""
     if isinstance(source, Mapping):
         are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
         if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):
@@ -125,7 +128,7 @@ def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
     is_list = isinstance(source, (list, tuple)) and not any(hasattr(one, "_fields") for one in (source, *source))
     several = list(source) if is_list else [source]
     if not several:
-        raise InputError("there is nothing to label; give a run, results, or a sheet of goodgain pool")
+        raise InputError("there is nothing to label. Give a run, results, or a sheet of goodgain pool")
     return [(None, one) for one in several]
 
 
@@ -139,7 +142,7 @@ def _kind_of(source: Any) -> str:
 
 
 def _list_columns(path: Path) -> list[str]:
-    """Return the names of the columns of a file; none for TREC text, which has no names."""
+    """Return the names of the columns of a file; TREC text has none."""
     separator, kind = separator_by_name(path), container(path)
     try:
         if kind == "parquet":
@@ -165,7 +168,7 @@ def _read_sheet(source: Any) -> pl.DataFrame:
     label = origins.label
     missing = [name for name in DOCUMENT if name not in frame.columns]
     if missing:
-        raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
+        raise InputError(f"{label}: lacks the column {missing[0]}. Give a sheet that goodgain pool wrote")
     known = [name for name in _SHEET if name in frame.columns]
     rows = cast_texts(frame.select(known), known, label)
     check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])
@@ -174,7 +177,7 @@ def _read_sheet(source: Any) -> pl.DataFrame:
 
 
 def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:
-    """Return the documents of results, those that deduplication put together as one."""
+    """Return the documents of results; duplicates are one document."""
     named = name_results(results).rename({"name": "doc_id"})
     if k is None:
         return named
@@ -183,7 +186,7 @@ def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:
 
 
 def read_queries(source: Any) -> pl.DataFrame:
-    """Read query_id, text and description (null where there is none) of what was asked.
+    """Read query_id, text and description (null if there is none) of the queries.
 
     The source is a file .tsv (query_id, text[, description], without a header) or .jsonl, .csv, .parquet with columns of
     these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
@@ -210,7 +213,7 @@ def read_texts(source: Any) -> pl.DataFrame:
 
 
 def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) -> pl.DataFrame:
-    """Return these columns, given by the names they get, as text; one row for each id."""
+    """Return these columns (new name -> name) as text; one row for each id."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
         raise InputError(
@@ -223,7 +226,7 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
     texts = texts.unique(maintain_order=True)
     twice = texts.filter(pl.col(key).is_duplicated())
     if twice.height:
-        raise InputError(f"{rows.label}: {key} {quote(twice.item(0, key))} has two texts; keep one")
+        raise InputError(f"{rows.label}: {key} {quote(twice.item(0, key))} has two texts. Keep one")
     return texts
 
 
@@ -249,7 +252,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
     try:
         text = content.data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
+        raise InputError(f"{path}: cannot be read ({error}). Write it again as UTF-8") from error
     rows, lines = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
@@ -258,7 +261,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
             continue
         if not 2 <= len(fields) <= len(columns):
             raise InputError(
-                f"{path}, line {number}: has {len(fields)} fields with tabs between; give {columns[0]} and text"
+                f"{path}, line {number}: has {len(fields)} fields with tabs between. Give {columns[0]} and text"
             )
         rows.append([*fields, *[None] * (len(columns) - len(fields))])
         lines.append(number)
@@ -271,17 +274,17 @@ def _read_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
     for one, text in source.items():
         at = f"{label}: {key} {quote(str(one))}"
         if text is not None and not isinstance(text, (str, int, float)):
-            raise InputError(f"{at} has a {type(text).__name__} where a text is needed; write one text")
+            raise InputError(f"{at} has a {type(text).__name__} where a text is needed. Write one text")
         try:
             f"{one}{text}".encode()
         except UnicodeEncodeError:
-            raise InputError(f"{at} has half a character (a lone surrogate) in its text; write it in UTF-8") from None
+            raise InputError(f"{at} has half a character (a lone surrogate) in its text. Write it in UTF-8") from None
     texts = [None if text is None else str(text) for text in source.values()]
     return pl.DataFrame({key: [*map(str, source)], "text": texts}, schema={key: pl.String, "text": pl.String})
 
 
 def _load_ir_dataset(name: str) -> pl.DataFrame | None:
-    """Return the queries of a data set of ir_datasets; None where the library or the data set is not there."""
+    """Return the queries of a data set of ir_datasets; None without the library or the data set."""
     try:
         import ir_datasets
 
@@ -289,7 +292,7 @@ def _load_ir_dataset(name: str) -> pl.DataFrame | None:
     except (ImportError, KeyError):
         return None
     if not dataset.has_queries():
-        raise InputError(f"{name}: this ir_datasets data set has no queries; give one that has, or a file")
+        raise InputError(f"{name}: this ir_datasets data set has no queries. Give one that has, or a file")
     rows = []
     for query in dataset.queries_iter():
         fields = query._asdict()

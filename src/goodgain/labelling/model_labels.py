@@ -1,10 +1,13 @@
-"""Labels 0..4 from a language model: `label`, and the steps of its job, which the command takes one by one."""
+"""Labels from language models: `label`, and the steps of its job, which the command takes one by one."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +15,25 @@ import polars as pl
 
 from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.labelling.answers_and_journal import Answer, Journal
+from goodgain.labelling.budget_and_pace import Budget, Limits
+from goodgain.labelling.calls import explain_failures, plan_calls, send_calls
 from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint, Key
-from goodgain.labelling.prompt_requests import Parameters, Prompt, Request, make_requests, read_prompt
-from goodgain.labelling.retries_and_budget import Limits, plan_calls, send_calls
+from goodgain.labelling.prompt_requests import (
+    DEFAULT_PROMPT,
+    FIRST_PROMPT,
+    Parameters,
+    Prompt,
+    Request,
+    make_key,
+    make_requests,
+    read_prompt,
+)
 
 #: The columns of grades.
-_GRADES = dict.fromkeys(("query_id", "doc_id", "judge", "grade", "reason", "status", "raw"), pl.String) | {
-    "grade": pl.Int64
+_GRADES = dict.fromkeys(("query_id", "doc_id", "judge", "grade", "reason", "status", "raw", "cut"), pl.String) | {
+    "grade": pl.Int64,
+    "cut": pl.Boolean,
 }
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -28,7 +42,7 @@ def label(
     source: Any,
     queries: Any,
     *,
-    model: str,
+    model: str | Sequence[str],
     base_url: str | None = None,
     texts: Any = None,
     results: Any = None,
@@ -39,8 +53,11 @@ def label(
     temperature: float | None = 0.0,
     samples: int = 1,
     schema: bool = True,
-    max_output_tokens: int = 400,
+    max_output_tokens: int | None = None,
     output_limit: str = "max_completion_tokens",
+    reasoning_effort: str | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
     journal: str | os.PathLike[str] | None = None,
     retry_failed: bool = False,
     jobs: int = 8,
@@ -52,46 +69,51 @@ def label(
     tries: int = 6,
     key_variable: str = KEY_VARIABLE,
 ) -> pl.DataFrame:
-    """Ask a language model for a grade 0..4 of every unjudged document, and return the grades in long form.
+    """Ask language models for a grade 0..4 of every unjudged document, and return the grades in long form.
 
-    The calls go to an OpenAI-compatible endpoint, one document each. Nothing is sent anywhere by default. A document for
-    which there is no answer has a null grade and a status that says why, never a 0.
+    The calls go to an OpenAI-compatible endpoint, one document each. Nothing is sent anywhere by default. A document
+    without an answer has a null grade and a status that says why, never a 0.
 
     Args:
         source: a run, results, or a sheet of `goodgain pool`, as a file or frame; a list of them; or {name: run}.
         queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
-        model: the name that the endpoint has for the model.
+        model: the name that the endpoint has for the model, or several names: each model is a judge.
         base_url: the address of the endpoint; None: the variable OPENAI_BASE_URL.
         texts: doc_id and text, shown in place of title, URL and snippet.
         results: for runs: a results frame or file with titles, URLs and snippets.
-        qrels: judgments that there are already: their documents are left out.
+        qrels: existing judgments: their documents are left out.
         k: how many results of every iteration are graded; None: all.
         max_characters: where a text is cut.
-        prompt: a file with `{{query}}` and `{{document}}`; None: the prompt of the good-gain scale.
-        temperature: None sends none, for models that take no other than their own.
-        samples: how often each document is graded; each sample is a judge of its own, `model@prompt-hash#2`.
+        prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (None), `good-gain-1` (the
+            first version, the grade before the reason), `umbrela` (grades 0..3).
+        temperature: None sends none, for models that only take their own.
+        samples: how often each document is graded; each sample is a judge of its own, `...#2`.
         schema: request answers that follow a JSON schema.
-        max_output_tokens: the largest answer.
-        output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens.
-        journal: a file that keeps every answer, so that none is asked for twice; None: in memory.
+        max_output_tokens: the most tokens of one answer, thinking included; None: 2,000, and 400 for `good-gain-1`.
+        output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens. If the endpoint refuses
+            the name, the other one is used.
+        reasoning_effort: how much a model thinks, such as `low`; None: as the endpoint likes.
+        extra_body: more fields of the request, for one server or model.
+        headers: more headers of the request. They are hidden like the key.
+        journal: a file that keeps every answer; answered calls are never repeated. None: in memory.
         retry_failed: send what failed before, and nothing else.
         jobs: how many calls at once.
-        max_calls: how many calls in all.
-        max_tokens: how many tokens in all, sent and received.
-        requests_per_minute: how many calls in any sixty seconds.
-        tokens_per_minute: how many tokens in any sixty seconds.
-        timeout: the most seconds of one call.
+        max_calls: how many requests in all, retries included.
+        max_tokens: the limit of all tokens, sent and received.
+        requests_per_minute: how many requests in any sixty seconds.
+        tokens_per_minute: the rate limit in tokens.
+        timeout: the most seconds without a byte from the endpoint.
         tries: how often a call is sent that failed and may succeed later.
         key_variable: the environment variable with the key.
 
     Returns:
-        query_id, doc_id, judge (model@prompt-hash), grade (0..4 or null), reason, status (ok; no_grade, where the model
-        says that there is none; refused, malformed, timeout, too_long, connection, http_429 ...; no_text, not_sent), raw.
-        `aggregate` makes labels of it.
+        query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status (ok; no_grade, the
+        model's null; refused, malformed, timeout, too_long, connection, http_429 ...; no_text, not_sent), raw, cut (whether
+        the text was cut). `aggregate` makes labels of it.
 
     Raises:
-        InputError: a source cannot be read, or a query has no text; there is no endpoint, or it cannot be reached; the key
-            cannot be sent; no call can succeed.
+        InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
+            cannot be sent, no call can succeed, or most of the first 20 answers cannot be used.
 
     Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
 
@@ -101,55 +123,134 @@ def label(
                           base_url="http://localhost:8000/v1", journal="answers.sqlite")
         qrels = gg.aggregate(grades, scale="good-gain")
     """
-    parameters = Parameters(model, temperature, max_output_tokens, output_limit, schema)
-    check_samples(samples, temperature)
-    if k is not None:
-        check_whole_number("k", k, 1, others=", or None (all results)")
-    check_whole_number("max_characters", max_characters, 1)
-    told = read_prompt(None if prompt is None else os.fspath(prompt))
-    limits = Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
-    key = Key(key_variable)
-    wanted, systems = collect_documents(
-        source, queries, texts=texts, results=results, qrels=qrels, k=k, max_characters=max_characters
+    budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
+    key = Key(key_variable, headers)
+    models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
+    job = prepare_job(
+        source,
+        queries,
+        models,
+        {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
+        prompt=None if prompt is None else os.fspath(prompt),
+        samples=samples,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+        output_limit=output_limit,
+        schema=schema,
+        reasoning_effort=reasoning_effort,
+        extra_body=extra_body,
     )
-    warn_of_family(model, systems)
-    job = prepare_job(wanted, told, parameters, samples=samples)
+    warn_of_family(models, job.systems)
     with Journal.open(None if journal is None else Path(journal)) as kept:
-        plan = plan_calls([asked.request for asked in job], kept, retry_failed=retry_failed)
+        plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
+        older = count_first_answers(plan.to_send, kept)
+        if older:
+            notice(f"{older}. To go on with them, give prompt='{FIRST_PROMPT}'")
         if not plan.to_send:
-            return collect_grades(job, plan.known)
-        done = send_calls(plan, Endpoint(base_url, parameters, key, timeout=timeout), kept, limits)
-    grades = collect_grades(job, done.answers)
-    if done.stopped:
-        notice(f"{done.stopped}: {count_not_sent(grades):,} grades were not asked for")
+            return collect_grades(job.asked, plan.known)
+        with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
+            answers = send_calls(plan, endpoint, kept)
+    grades = collect_grades(job.asked, answers)
+    if budget.ended:
+        left = grades.filter(status=_NOT_SENT.status).height
+        notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
+    warning = find_shortfall(job.asked, answers)
+    if warning:
+        notice(warning)
     return grades
 
 
 class Asked(NamedTuple):
-    """A document and its judge, and what is asked; None where there is no text to show."""
+    """A document, its judge, and the request; None if there is no text to show."""
 
     query_id: str
     doc_id: str
     judge: str
+    cut: bool
     request: Request | None
 
 
-def check_samples(samples: int, temperature: float | None) -> None:
-    """Raise `InputError` if samples is not a count, or several samples would all be the same."""
+class Job(NamedTuple):
+    """What is asked of each document by each judge, and what it was made of."""
+
+    asked: list[Asked]
+    wanted: pl.DataFrame
+    systems: list[str]
+    prompt: Prompt
+    parameters: list[Parameters]
+
+    @property
+    def requests(self) -> list[Request | None]:
+        """The requests, in the order of the documents and judges."""
+        return [one.request for one in self.asked]
+
+
+def prepare_job(
+    source: Any,
+    queries: Any,
+    models: Iterable[str],
+    documents: Mapping[str, Any],
+    *,
+    prompt: str | None = None,
+    samples: int = 1,
+    max_output_tokens: int | None = None,
+    **asked: Any,
+) -> Job:
+    """Return the job for these documents; each model and each of several samples is a judge.
+
+    `documents` are the options of `collect_documents`, and `asked` those of `Parameters`.
+
+    Raises:
+        InputError: an option is out of its range, or the documents cannot be read.
+    """
+    told = read_prompt(prompt)
+    room = told.room if max_output_tokens is None else max_output_tokens
+    parameters = [Parameters(one, max_output_tokens=room, **asked) for one in dict.fromkeys(models)]
+    if not parameters:
+        raise InputError("model=[]: give the name that the endpoint has for the model")
     check_whole_number("samples", samples, 1)
-    if samples > 1 and not temperature:
-        raise InputError("several samples at temperature 0 are one answer several times; give a temperature above 0")
+    if samples > 1 and not parameters[0].temperature:
+        raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
+    wanted, systems = collect_documents(source, queries, **documents)
+    ids = wanted.select("query_id", "doc_id", "cut").rows()
+    found = []
+    for one in parameters:
+        judge = _name_judge(told, one, documents)
+        for number in range(1, samples + 1):
+            called = f"{judge}#{number}" if samples > 1 else judge
+            requests = make_requests(wanted, told, one, sample=number)
+            found += [
+                Asked(query, doc, called, cut, request)
+                for (query, doc, cut), request in zip(ids, requests, strict=True)
+            ]
+    return Job(found, wanted, systems, told, parameters)
 
 
-def prepare_job(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, samples: int = 1) -> list[Asked]:
-    """Return what is asked of each document; each of several samples is a judge of its own, `model@prompt-1a2b3c#2`."""
-    ids = wanted.select("query_id", "doc_id").rows()
-    job = []
-    for number in range(1, samples + 1):
-        judge = f"{parameters.model}@{prompt.name}-{prompt.hash}{f'#{number}' if samples > 1 else ''}"
-        requests = make_requests(wanted, prompt, parameters, sample=number)
-        job += [Asked(query, doc, judge, request) for (query, doc), request in zip(ids, requests, strict=True)]
-    return job
+def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
+    """Return `model@prompt-hash/temperature/texts/cut`, and the parameters beyond those."""
+    parts = [
+        f"{asked.model}@{prompt.name}-{prompt.hash}",
+        "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
+        "snippets" if documents["texts"] is None else "texts",
+        str(documents["max_characters"]),
+    ]
+    if asked.reasoning_effort:
+        parts.append(asked.reasoning_effort)
+    if asked.extra_body:
+        parts.append(hashlib.sha256(json.dumps(dict(asked.extra_body), sort_keys=True).encode()).hexdigest()[:6])
+    return "/".join(parts)
+
+
+def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
+    """Say how many requests by our prompt the journal answers by the first one; "" where there are none."""
+    first = read_prompt(FIRST_PROMPT)
+    keys = [
+        make_key(first, replace(one.parameters, max_output_tokens=first.room), one.query, one.document, one.description)
+        for one in to_send
+        if one.prompt.name == DEFAULT_PROMPT
+    ]
+    count = len(journal.find(keys))
+    return f"the journal has {count:,} answers by the older prompt {FIRST_PROMPT}, and asks again" if count else ""
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
@@ -157,29 +258,36 @@ _NO_TEXT = Answer(None, "there is no text to show", "no_text")
 _NOT_SENT = Answer(None, None, "not_sent")
 
 
-def collect_grades(job: Iterable[Asked], answers: dict[str, Answer]) -> pl.DataFrame:
+def collect_grades(job: Iterable[Asked], answers: Mapping[str, Answer]) -> pl.DataFrame:
     """Return one row for each document and judge, with its answer."""
     rows = []
-    for query_id, doc_id, judge, request in job:
+    for query_id, doc_id, judge, cut, request in job:
         answer = _NO_TEXT if request is None else answers.get(request.key, _NOT_SENT)
-        rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw))
+        rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw, cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
 
 
-def count_not_sent(grades: pl.DataFrame) -> int:
-    """Return how many grades were not asked for."""
-    return grades.filter(status=_NOT_SENT.status).height
+def find_shortfall(job: Sequence[Asked], answers: Mapping[str, Answer]) -> str:
+    """Say that nothing or less than half of a job was graded, and why; "" where more was."""
+    found = [answers.get(one.request.key, _NOT_SENT) if one.request else _NO_TEXT for one in job]
+    graded = sum(answer.grade is not None for answer in found)
+    if not job or 2 * graded >= len(job):
+        return ""
+    told = f"{'nothing was graded' if not graded else f'only {graded:,} of {len(job):,} documents were graded'}"
+    tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
+    return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
 
 
-def warn_of_family(model: str, systems: Sequence[str]) -> None:
+def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
     """Give a notice if a system's name says that the judge's own family of models wrote its searches.
 
     The family is the first word of the model's name: gpt in `openai/gpt-4.1-mini`.
     """
-    family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
-    same = [system for system in systems if family in _WORD.findall(system.lower())]
-    if same and len(family) > 2:
-        notice(
-            f"the judge {model} and the system {same[0]} are of one family of models ({family}): models grade what their own "
-            "family found too high; have some documents graded by people, or by a model of another family"
-        )
+    for model in models:
+        family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
+        same = [system for system in systems if family in _WORD.findall(system.lower())]
+        if same and len(family) > 2:
+            notice(
+                f"the judge {model} and the system {same[0]} are of one family of models ({family}), and models favour their "
+                "own family. Have people or another family grade some documents"
+            )

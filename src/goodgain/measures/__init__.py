@@ -1,4 +1,4 @@
-"""The declarations of all measures, the parser of their names, and the computation of their values."""
+"""The declarations of all measures, their names, and their values."""
 
 from goodgain.measures.good_gain import MEASURES
 

@@ -1,7 +1,7 @@
-"""How far results without a judgment could raise a value: the values with each of them at the largest label.
+"""Bounds: how far labels of unjudged results could raise a value.
 
-Bounds exist for measures that treat such a result as one of label 0, and whose value only rises with a label. Their lower
-bound is then the value itself.
+A measure has bounds if it counts an unjudged result like the label 0, and its value never falls when a label rises. Then the
+value itself is the lower bound, and the value with every unjudged result at the largest label is the upper one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabul
 
 
 def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
-    """Return how the value of a measure is made of the labels of documents; None for a measure without bounds.
+    """Return how a value depends on the labels of documents, as `Declaration.from_labels`; None without bounds.
 
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
@@ -38,15 +38,15 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the largest label of qrels, at least 0: what a result without a judgment could have."""
+    """Return the largest label of qrels, at least 0: the largest label that an unjudged result could get."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
 
 class RaisedScores:
-    """The values of measures that have bounds with every unjudged result at the largest label, for a run that comes in batches.
+    """The upper bounds of measures, collected batch by batch.
 
-    The qrels have one label a document; `rels` are the thresholds of the tallies.
+    The qrels must have one label per document; `rels` are the thresholds of the tallies.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table of a batch, which shares no query with any other batch."""
+        """Add the tally and the ranking table of a batch; batches share no query."""
         self._good_gain.add(raise_tally(tallied, self._rels, self._label))
         if self._ranked is not None and table is not None:
             self._ranked.add(_raise_table(table, self._label))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted), and a Float64 column for each measure by its name."""
+        """Return query_id (sorted), and a Float64 column per measure."""
         values, _ = self._good_gain.finish()
         if self._ranked is None:
             return values
@@ -76,7 +76,7 @@ class RaisedScores:
 
 
 def raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> pl.DataFrame:
-    """Return a tally in which every new result without a judgment has this label."""
+    """Return the tally with this label for every new unjudged result."""
     raised = {}
     for k, rel in enumerate(rels):
         if label >= rel:
@@ -95,9 +95,9 @@ def _raise_table(table: RankingTable, label: float) -> RankingTable:
 
 
 def tabulate_unjudged(judged: pl.DataFrame, retrieved: pl.DataFrame) -> pl.DataFrame:
-    """Return query and the columns of positions of the documents without a label: all places without a judged document.
+    """Return query and the columns of positions of documents without a label: all places without a judged document.
 
-    In each column the places of a query ascend. So a row is one document only within a column, and a measure uses only one.
+    Places ascend within each column, so the columns of a row can belong to different documents. A measure uses one column.
 
     Args:
         judged: query, columns of positions, relevance: the documents with a label.
@@ -121,10 +121,10 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return what each unjudged result of judged queries would add, with this label, to each of some measures with bounds.
+    """Return how much each unjudged result of judged queries would add to each measure if it alone had this label.
 
     Returns:
-        Name of a measure -> query_id, doc_id, added.
+        Name of a measure with bounds -> query_id, doc_id, added.
     """
     good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
@@ -135,7 +135,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures of the ledger, which are the same for all results that an iteration found first."""
+    """Return contributions to measures of the ledger: equal for all results that the same iteration found first."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -154,9 +154,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return query_id, iteration and a column for each measure: what one document that it found first would add.
+    """Return query_id, iteration and a column per measure: the contribution of one document that it found first.
 
-    Each place becomes a query of its own, with the ledger of its query in which this document alone is good.
+    Each place becomes a separate query: the ledger of its query, with this document as the only good one.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
@@ -181,7 +181,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures over one ranking: each document becomes a query in which it alone has a label."""
+    """Return contributions to measures over one ranking: each document becomes a query where only it has a label."""
     judgments = qrels.judgments
     positions = plan_measures(measures).positions
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

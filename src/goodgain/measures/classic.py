@@ -1,7 +1,7 @@
 """The classic measures that are computed here, with the names and values of ir_measures: each is one declaration.
 
-A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of the numbers of judged documents of the query.
-Other measures of ir_measures are asked of its providers.
+Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and the numbers of judged documents of the query. Providers of
+ir_measures compute its other measures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from goodgain.measures.not_in_ir_measures import IDEAL, compute_dcg, compute_ide
 from goodgain.measures.terms import Ranks, divide, divide_rows
 
 _TREC_EVAL = "trec_eval 9, "
-#: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
+#: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP to a sum of 1.
 _DEEPEST = 1000
 
 
@@ -29,7 +29,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents reach a recall, as trec_eval 9 rounds it: up, from a tenth of a document on.
+    """Return how many relevant documents a recall needs, rounded as in trec_eval 9: up if the fraction is at least 0.1.
 
     The recall itself is rounded to two decimals, as in trec_eval.
     """
@@ -50,7 +50,6 @@ DECLARED: dict[str, Declaration] = {}
 def _declare(
     name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
 ) -> Declaration:
-    """Declare a measure; what most of them have in common need not be said."""
     common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "classic"}
     declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
     return declared
@@ -59,15 +58,15 @@ def _declare(
 _declare(
     "nDCG",
     "Normalised Discounted Cumulative Gain",
-    "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain; "
-    "ideal='ranking': of all documents of the ranking by descending gain",
+    "DCG of the ranking / DCG of the ideal ranking, DCG = sum of g(label) / log2(k + 1) over ranks k <= cutoff; the ideal "
+    "sorts all judged documents by gain, or with ideal='ranking' all documents of the ranking",
     lambda ranks: divide(compute_dcg(ranks), compute_ideal_dcg(ranks)),
     source=_TREC_EVAL + "ndcg and ndcg_cut; dcg='exp-log2': gdeval.pl, without its rounding to five decimals",
     position=place_for_dcg,
     takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
     own={"ideal": IDEAL},
     example=("nDCG(ideal='ranking')@3", 0.9385574520455131),
-    remark="g is the label itself, 0 below 0, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
+    remark="the gain g is the label, and 0 for a negative label; dcg='exp-log2' makes it 2^label - 1",
 )
 _declare(
     "P",
@@ -87,9 +86,9 @@ _declare(
 _declare(
     "RR",
     "Reciprocal Rank",
-    "1 / rank of the first relevant document, 0 where none is at ranks <= cutoff",
+    "1 / rank of the first relevant document; 0 if none is at ranks <= cutoff",
     lambda ranks: ranks.highest(ranks.relevant / ranks.k),
-    source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which orders tied documents by ascending id",
+    source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which sorts tied documents by ascending id",
     position=lambda parameters: "k_id" if "cutoff" in parameters else "k",
     from_labels="highest",
 )
@@ -99,12 +98,12 @@ _declare(
     "sum of the precision at the rank of each relevant document at ranks <= cutoff / relevant documents",
     lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.num_rel),
     source=_TREC_EVAL + "map and map_cut",
-    remark="AP@k divides by all relevant documents, not by min(k, relevant documents) as some textbooks do",
+    remark="AP@k divides by all relevant documents; TruncatedAP divides by min(k, relevant documents), as some textbooks do",
 )
 _declare(
     "Success",
     "Success at k",
-    "1 where any document at ranks <= k is relevant, else 0",
+    "1 if any document at ranks <= k is relevant, else 0",
     lambda ranks: ranks.highest(ranks.relevant),
     source=_TREC_EVAL + "success",
     from_labels="highest",
@@ -139,12 +138,12 @@ _declare(
     "(x + 1) P R / (x P + R) of set precision and set recall, x = beta",
     _compute_set_f,
     source=_TREC_EVAL + "set_F",
-    remark="the parameter beta is the square of the beta of textbooks: SetF(beta=4) is their F2",
+    remark="beta is the square of the beta in textbooks: SetF(beta=4) is their F2",
 )
 _declare(
     "IPrec",
     "Interpolated Precision at a recall",
-    "largest precision at any rank with at least floor(recall * R + 0.9) relevant documents, R = relevant documents",
+    "highest precision at any rank with at least floor(recall * R + 0.9) relevant documents so far; R = relevant documents",
     lambda ranks: ranks.highest(
         nw.when(ranks.relevant_so_far >= _count_needed(ranks))
         .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
@@ -152,21 +151,21 @@ _declare(
     ),
     source=_TREC_EVAL + "iprec_at_recall",
     takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),
-    remark="trec_eval 10 rounds recall * R to the nearest number instead; recall has two decimals",
+    remark="recall has two decimals; trec_eval 10 instead rounds recall * R to the nearest number",
 )
 _declare(
     "Judged",
     "Judgment Rate at k",
     "documents with a label at ranks <= k / documents at ranks <= k; without a cutoff over all ranks",
     lambda ranks: divide(ranks.total(ranks.judged), ranks.num_seen),
-    source="the provider judged of ir_measures, which orders tied documents by ascending id",
+    source="the provider judged of ir_measures, which sorts tied documents by ascending id",
     position=lambda _parameters: "k_id",
-    remark="any label is a judgment, also one below 0",
+    remark="any label is a judgment, also a negative one",
 )
 _declare(
     "NumRet",
     "Number of Retrieved Documents",
-    "documents retrieved; with rel, relevant documents retrieved; summed over queries",
+    "documents retrieved, or with rel= relevant documents retrieved; summed over queries",
     lambda ranks: ranks.total(ranks.relevant) if "rel" in ranks.parameters else ranks.num_ret,
     better=None,
     bounds=("0", ""),
@@ -180,7 +179,7 @@ _declare(
     lambda ranks: ranks.num_rel,
     better=None,
     bounds=("0", ""),
-    source=_TREC_EVAL + "num_rel, of queries that the run has; 0 for the others, as in ir_measures",
+    source=_TREC_EVAL + "num_rel; as in ir_measures, 0 for a query that the run lacks",
 )
 _declare(
     "RBP",
@@ -189,9 +188,8 @@ _declare(
     _compute_rbp,
     source="cwl_eval",
     takes=lambda parameters: "rel" in parameters and "cutoff" not in parameters,
-    remark="the paper does not divide by 1 - p^1000, which makes its values 0.99996 times these at p = .99; "
-    "cwl_eval keeps tied documents in the order of the run, while this is trec_eval's order: the two are equal where no "
-    "scores tie",
+    remark="the paper does not divide by 1 - p^1000: at p = .99 its values are 0.99996 times these; cwl_eval keeps tied "
+    "documents in the order of the run, here they have trec_eval's order",
     from_labels="sum",
 )
 

@@ -1,4 +1,4 @@
-"""The declaration of a measure, and the ir_measures class, host names, help and report labels that follow from it."""
+"""The declaration of a measure; its ir_measures class, host names, help and report labels follow from it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from goodgain.measures.terms import LedgerValue, build_value
 
 DEFAULT_REL = 2
 
-#: Better direction -> the sign beside the name of a measure in tables, reports and plots.
+#: Better direction -> the arrow beside the name of a measure in tables, reports and plots.
 ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
 
 def add_arrow(measure: str, better: str | None) -> str:
-    """Return the name of a measure with the arrow of its better direction; as it is where neither is better.
+    """Add the arrow of the better direction to the name of a measure, if it has one.
 
     >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
     ('SRR@3 ↓', 'NumRet')
@@ -31,36 +31,36 @@ def add_arrow(measure: str, better: str | None) -> str:
     return measure if better is None else f"{measure} {ARROWS[better]}"
 
 
-#: Name -> the measure without parameters, for every measure that has a class of its own: what a copy is made from.
+#: Name -> the measure without parameters, for each class made from a declaration; copies start from it.
 _MADE: dict[str, DeclaredMeasure] = {}
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that is known of a measure.
+    """All facts about a measure.
 
     Attributes:
         name: the name that users write.
         title: its full name.
-        definition: its formula, as docs and help show it.
-        formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. One over
-            the ledger must work row by row: a sum or a window of its own would have another meaning at a cutoff than
-            along the ledger.
-        better: `up`, `down`, or None where neither is.
-        bounds: least and greatest value, as text.
-        source: what defines the measure: a place in the guideline, a paper, or the tool whose values these are.
-        family: the list of `goodgain measures` that has it. `good gain` and `counts` are computed from the ledger, `session`
-            from all results of all iterations, the others from one ranking: `classic` ones ir_measures has too, `ranked`
-            ones it lacks, `graded` ones know ungraded documents.
-        own: its parameters; of a classic measure those that ir_measures lacks.
-        example: a measure, and its value in the example of the help; only for measures with a class of their own.
+        definition: its formula, for docs and help.
+        formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. Over the
+            ledger it must work row by row: its own sum or window would mean something else at a cutoff than along the
+            ledger.
+        better: `up`, `down`, or None for a measure without a better direction.
+        bounds: smallest and largest value, as text.
+        source: its definition: a place in the guideline, a paper, or a tool with the same values.
+        family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all
+            results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
+            not, `graded` ones skip ungraded documents.
+        own: its parameters; for a classic measure, those that ir_measures lacks.
+        example: a measure and its value in the example of the help; only for measures with their own class.
         remark: what a user should know before comparing values.
-        from_labels: how documents without a label could change the value. `sum`: it is a sum over documents, and a higher
-            label never adds less. `highest`: it is the value of the best document. None: it could also fall, or depends on
-            documents that were not retrieved.
-        at: the parameter that follows @.
-        position: the function from the parameters to the column of positions that it uses, a name of `POSITIONS`.
-        takes: tells whether parameters that are valid one by one can be computed together.
+        from_labels: how labels for unlabelled documents could change the value. `sum`: it is a sum over documents, and a
+            higher label never adds less. `highest`: it is the value of the best document. None: it could also fall, or
+            depends on documents that were not retrieved.
+        at: the parameter after @.
+        position: the function from the parameters to the column of positions, a name of `POSITIONS`.
+        takes: returns whether parameters that are valid one by one can be combined.
     """
 
     name: str
@@ -91,29 +91,29 @@ class Declaration:
 
     @property
     def rules(self) -> Mapping[str, Rule]:
-        """The values that its parameters may have."""
+        """The allowed values of its parameters."""
         return LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
-        """The measure of ir_measures; None for one that it lacks."""
+        """The measure of ir_measures, or None."""
         return ir_measures.measures.registry[self.name] if self.family == "classic" else None
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without any parameter: that of ir_measures, unless some parameter is `own`."""
+        """The measure without parameters: that of ir_measures, unless there are `own` parameters."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
 
     @property
     def host_name(self) -> str:
-        """The name in hosts that write measures in lower case: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
+        """The name in hosts with lower-case names: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def cutoff(self) -> Literal["optional", "required", "none"]:
-        """Whether `@` with a cutoff may, must or cannot be given."""
+        """Whether a cutoff after @ is optional, required or impossible."""
         info = self.measure.SUPPORTED_PARAMS.get("cutoff")
         return "none" if info is None else "required" if info.required else "optional"
 
@@ -124,27 +124,27 @@ class Declaration:
 
     @property
     def usage(self) -> str:
-        """The name with what follows @: `SRE[@i]` where it may be left out, `P@k`, `IPrec@recall`."""
+        """The name with what follows @: `SRE[@i]` (optional), `P@k`, `IPrec@recall`."""
         known = self.measure.SUPPORTED_PARAMS
         at: str = self.measure.AT_PARAM
         if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
-            return self.name  # RBP with a cutoff is left to its provider
+            return self.name  # a provider computes RBP with a cutoff
         shown = f"@{at}" if at != "cutoff" else "@i" if self.is_over_iterations else "@k"
         return self.name + (shown if known[at].required else f"[{shown}]")
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the parameters that can be given in brackets."""
+        """The names of the parameters in brackets."""
         known = self.measure.SUPPORTED_PARAMS.items()
         return [n for n, info in known if n != self.measure.AT_PARAM and find_computed_rule(self.rules, n, info)]
 
     @property
     def arrow(self) -> str:
-        """The arrow that reports show for the better direction; a dash where neither is better."""
+        """The arrow of the better direction in reports; a dash without one."""
         return ARROWS[self.better]
 
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Return whether a measure of this name can be computed here with its parameters."""
+        """Return whether goodgain computes a measure of this name with its parameters."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
         if any(name not in known or not self._allows(name, value, known[name]) for name, value in given.items()):
             return False
@@ -156,7 +156,7 @@ class Declaration:
 
 
 class ExactMean(ir_measures.MeanAgg):
-    """A mean as ir_measures takes it from a measure, whose sum is exact: the same for every order of the queries."""
+    """A mean for ir_measures with an exact sum: the same for every order of the queries."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # theirs
@@ -167,13 +167,13 @@ class ExactMean(ir_measures.MeanAgg):
         self._values.append(value)
 
     def result(self) -> float:
-        """Return the mean; NaN without a value, and where a value is not finite."""
+        """Return the mean; NaN without values, or if a value is not finite."""
         is_finite = self._values and all(map(math.isfinite, self._values))
         return math.fsum(self._values) / len(self._values) if is_finite else math.nan
 
 
 class DeclaredMeasure(ir_measures.Measure):
-    """A measure with a declaration, as ir_measures knows measures: `SRE(rel=3)@5`, `RankDCG@10`."""
+    """A measure with a declaration, in the form of ir_measures: `SRE(rel=3)@5`, `RankDCG@10`."""
 
     declaration: Declaration
 
@@ -188,15 +188,15 @@ class DeclaredMeasure(ir_measures.Measure):
             if name == "cutoff":
                 of_iterations = declared.is_over_iterations
                 at, whole = ("@i", "all iterations of a query") if of_iterations else ("@k", "the whole ranking")
-                raise MeasureError(f"{declared.name} takes no {at}: it looks at {whole}; write {declared.usage}")
+                raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
             raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
         rule = find_computed_rule(declared.rules, name, self.SUPPORTED_PARAMS[name])
         if rule is not None and not rule.allows(value):
-            raise MeasureError(f"{declared.name}: {name}={value!r} cannot be taken; {name} is {rule.words}")
+            raise MeasureError(f"{declared.name}: {name}={value!r} is not allowed; {name} is {rule.words}")
 
     def validate_params(self) -> None:
-        """Raise `MeasureError` where a required parameter is missing, or some cannot be given together."""
+        """Raise `MeasureError` if a required parameter is missing, or some cannot be combined."""
         declared = self.declaration
         for name, info in self.SUPPORTED_PARAMS.items():
             if info.required and name not in self.params:
@@ -212,11 +212,11 @@ class DeclaredMeasure(ir_measures.Measure):
         self.validated = True
 
     def aggregator(self) -> ExactMean:
-        """Return what averages the values of queries, for ir_measures."""
+        """Return the aggregator of the values of queries, for ir_measures."""
         return ExactMean()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by name: pickle cannot find the class, which is made from the declaration."""
+        """Copy and pickle by name: the class is made from the declaration, and pickle cannot find it."""
         return _copy_measure, (self.declaration.name, self.params)
 
 
@@ -225,22 +225,22 @@ class IterationMeasure(DeclaredMeasure):
 
     @property
     def cutoff(self) -> int | None:
-        """The iteration after @, or None for each query's own last one."""
+        """The iteration after @; None for the last iteration of each query."""
         return self.params.get("cutoff")
 
     @property
     def rel(self) -> float:
-        """The threshold: a label of at least this is good."""
+        """The threshold: the smallest good label."""
         declared = self.SUPPORTED_PARAMS.get("rel")
         return float(self.params.get("rel", DEFAULT_REL if declared is None else declared.default))
 
 
 class SessionMeasure(IterationMeasure):
-    """A measure that is computed from all results of all iterations: `SubtopicRecall@3`."""
+    """A measure computed from all results of all iterations: `SubtopicRecall@3`."""
 
 
 class GoodGainMeasure(IterationMeasure):
-    """A measure that is computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
+    """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
     @cached_property
     def value(self) -> LedgerValue:
@@ -249,13 +249,13 @@ class GoodGainMeasure(IterationMeasure):
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking, or a form of one, that ir_measures lacks: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
+    """A measure over one ranking that ir_measures lacks, at all or in this form: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
 
-    Providers of ir_measures know measures by `NAME`. Here no provider knows it: one that saw `nDCG` would ignore `ideal`.
+    Providers of ir_measures look at `NAME`. No provider may know it: for `nDCG` it would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with these parameters too; a classic one that has none of ours is ir_measures' own."""
+        """Return the measure with more parameters: that of ir_measures if none of them is ours."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
@@ -263,12 +263,12 @@ class RankedMeasure(DeclaredMeasure):
         return type(theirs)(**{name: value for name, value in made.params.items() if name not in own})
 
     def aggregator(self) -> ExactMean:
-        """Return what averages values in ir_measures: over the queries that have one."""
+        """Return the aggregator for ir_measures: the mean over the queries with a value."""
         return _MeanOfValues()
 
 
 class _MeanOfValues(ExactMean):
-    """The mean without NaN, which stands for a query without a value; NaN where no query has one."""
+    """The mean without NaN, the value of a query without one; NaN if no query has a value."""
 
     def add(self, value: float) -> None:
         if not math.isnan(value):
@@ -276,7 +276,7 @@ class _MeanOfValues(ExactMean):
 
 
 def _simplify(value: Any) -> Any:
-    """Return a number as Python's own type and 3.0 as 3, so that equal measures have equal names."""
+    """Return a number as a Python type, and 3.0 as 3: equal measures need equal names."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -317,7 +317,7 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
     return made
 
 
-#: The run of the examples, written in Python, and its judgments: `a`, `c` and `e` are good.
+#: The run of the examples as Python code, over iterations or ranks, and its judgments: `a`, `c` and `e` are good.
 _RUNS = {
     True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
     False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
@@ -326,7 +326,7 @@ _QRELS = '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}'
 
 
 def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
-    """Return what `help` shows of a measure: title, formula, what @ and good mean, bounds, an example, the source."""
+    """Write the help of a measure: title, formula, meaning of @ and good, bounds, example, source."""
     terms = []
     at = supported.get(declared.at)
     if at is not None and declared.at != "cutoff":
@@ -334,9 +334,9 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     elif at is not None and not declared.is_over_iterations:
         terms.append("@k is a cutoff in ranks.")
     elif at is not None and at.required:
-        terms.append("@i names the iteration.")
+        terms.append("@i is the iteration.")
     elif at is not None:
-        terms.append("@i is a cutoff in iterations; without it the value is that of the last iteration of each query.")
+        terms.append("@i is a cutoff in iterations; without it, the value is at the last iteration of each query.")
     if "rel" in supported and declared.is_over_iterations:
         terms.append(f"A document is good if its label is at least rel ({supported['rel'].default} unless given).")
     elif "rel" in supported:

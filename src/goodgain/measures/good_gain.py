@@ -1,8 +1,8 @@
-"""The good-gain measures and counts, which are computed from the ledger: each is one declaration.
+"""The good-gain measures and counts, computed from the ledger: each is one declaration.
 
 The value at iteration i is an expression over ledger and pools: R, UR, ... are the counts of iteration i, and
-`upto.total(x)` is the sum of x over iterations 1..i. Iterations after a query's last one count as empty, so that the value
-at a later i is defined by the same expression. A query without any search has i = 0.
+`upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last one of a query count as empty, so the same
+expression holds at any later i. A query without a search has i = 0.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
 
 
 def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """Return a / b, and 0 where b is 0."""
+    """Return a / b, and 0 if b is 0."""
     return pl.when(b != 0).then(divide_rows(a, b)).otherwise(0.0)
 
 
-#: The discount of iteration i. Without the clip it would be 1 / log2(1), which is infinite, at i = 0: 0 * infinity is NaN.
+#: The discount of iteration i. Without the clip it would be infinite at i = 0, and 0 * infinity is NaN.
 w = 1 / (i.clip(lower_bound=1) + 1).log(2)
 gain_per_result = divide(G, R)
 
@@ -43,7 +43,6 @@ MEASURES: dict[str, GoodGainMeasure] = {}
 def _declare(
     name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
 ) -> GoodGainMeasure:
-    """Declare a measure; what most of them have in common need not be said."""
     common = {
         "better": "up",
         "bounds": ("0", ""),
@@ -79,7 +78,7 @@ DCGG = _declare(
     lambda upto: upto.total(w * G),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
-    remark="the guideline's DCG@i; named DCGG because DCG@3 is read as a cutoff in ranks beside nDCG@10",
+    remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
     from_labels="sum",
 )
 DRG = _declare(
@@ -93,7 +92,7 @@ DRG = _declare(
 AvgGain = _declare(
     "AvgGain",
     "Average Good Gain per Result",
-    "G_i / R_i (of iteration i alone; 0 where R_i = 0)",
+    "G_i / R_i (of iteration i alone; 0 if R_i = 0)",
     lambda _upto: gain_per_result,
     bounds=("0", "max gain"),
     source="Retrieved Good Gain guideline, AvgGain_i",
@@ -123,7 +122,7 @@ DRAG = _declare(
 SRE = _declare(
     "SRE",
     "Search Result Efficiency",
-    "sum GR_k / sum R_k (0 where nothing was returned)",
+    "sum GR_k / sum R_k (0 without results)",
     lambda upto: divide(upto.total(GR), upto.total(R)),
     bounds=("0", "1"),
     example=("SRE@2", 0.3333333333333333),
@@ -132,19 +131,19 @@ SRE = _declare(
 SRR = _declare(
     "SRR",
     "Search Result Redundancy",
-    "sum Dup_k / sum R_k (0 where nothing was returned)",
+    "sum Dup_k / sum R_k (0 without results)",
     lambda upto: divide(upto.total(Dup), upto.total(R)),
     better="down",
     bounds=("0", "1"),
     example=("SRR@2", 0.16666666666666666),
     from_labels="sum",
 )
-#: The guideline's value of IterationsForAllGoodResults where a good document is never retrieved.
+#: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
 _NEVER = 100
 
 
 def find_last_good(upto: UpTo) -> pl.Expr:
-    """Return the last iteration that brought a new good document, at most 100; null where none did."""
+    """Return the last iteration that found a new good document, at most 100; null if none did."""
     return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
 
 
@@ -159,13 +158,13 @@ _POOL = ParamInfo(
     dtype=str,
     choices=["judged", "retrieved"],
     default="judged",
-    desc="which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
-    "the good ones that this run ever retrieved, which cannot be compared between systems",
+    desc="the good documents to find: 'judged', those of the qrels (100 if one is never retrieved), or 'retrieved', those that "
+    "this run retrieved, which is not comparable between systems",
 )
 IterationsForAllGoodResults = _declare(
     "IterationsForAllGoodResults",
     "Iterations for All Good Results",
-    "min(k, 100), k = first iteration by which every good document has been retrieved",
+    "min(k, 100), k = iteration that retrieves the last good document",
     _find_all_good,
     better="down",
     bounds=("0", "100"),
@@ -176,7 +175,7 @@ IterationsForAllGoodResults = _declare(
 nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
     "Normalised Cumulative Good Gain",
-    "CG@i / GainPool (0 where GainPool = 0), GainPool = the gain of all judged good documents",
+    "CG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(G), GainPool),
     bounds=("0", "1"),
     source="CG@i over the gain of all judged good documents",
@@ -185,7 +184,7 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
 nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
-    "DCGG@i / GainPool (0 where GainPool = 0), GainPool = the gain of all judged good documents",
+    "DCGG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(w * G), GainPool),
     bounds=("0", "1"),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
@@ -279,7 +278,7 @@ NumGood = _declare_count(
 )
 NumDup = _declare_count(
     "NumDup",
-    "Number of Repeated Results",
+    "Number of Duplicate Results",
     "sum Dup_k",
     lambda upto: upto.total(Dup),
     better="down",

@@ -1,4 +1,4 @@
-"""Computes the good-gain measures from ledger and pools: at a cutoff, along iterations, and for runs that come in batches."""
+"""Computes the good-gain measures from ledger and pools: at a cutoff, at every iteration, and batch by batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id (sorted), and the value of each measure for every judged query, a Float64 column by its name.
+    """Return query_id (sorted), and a Float64 column per measure with its value for every judged query.
 
     `counts` has ledger and pools for each threshold of the measures.
     """
@@ -36,7 +36,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id, iteration, and the value of each measure there, a Float64 column by its name.
+    """Return query_id, iteration, and a Float64 column per measure with its value at this iteration.
 
     Queries without judgments have no row.
     """
@@ -44,7 +44,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
-        values = rows.lazy().select(  # lazy, so that Polars computes a sum once that several measures need
+        values = rows.lazy().select(  # lazy: Polars computes a shared sum once
             "query_id", "iteration", *(_name_value(measure, measure.value.along) for measure in group)
         )
         result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
@@ -52,27 +52,27 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 
 
 def make_finite(values: pl.DataFrame) -> pl.DataFrame:
-    """Return the values, null where they are not finite."""
+    """Replace values that are not finite by null."""
     numbers = cs.float()
     return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
 
 
 def average_queries(values: pl.Series) -> float | None:
-    """Return the mean over queries, None where a query has no value.
+    """Return the mean over queries; None if a query has no value.
 
-    The sum is exact: it is the same on every engine and for every order of rows.
+    The sum is exact: it does not depend on the engine or the order of rows.
     """
     return None if values.null_count() else math.fsum(values.to_list()) / len(values)
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
-    """Return a measure of ours without @; raise `MeasureError` for any other, with what shows it: `the ledger`."""
+    """Return a measure of ours without @; raise `MeasureError` for any other. `what` shows it: `the ledger`."""
     if isinstance(measure, SessionMeasure):
         raise MeasureError(
             f"{measure} needs all results, which {what} lacks; evaluate it at iterations: {measure.NAME}@1-3"
         )
     if not isinstance(measure, GoodGainMeasure):
-        raise MeasureError(f"{measure} ranks documents and has no value at an iteration; {what} shows ours only")
+        raise MeasureError(f"{measure} has no value per iteration; {what} shows only the good-gain measures and counts")
     if measure.cutoff is not None:
         raise MeasureError(f"{measure}: {what} shows a measure at every iteration; write it without @")
     return measure
@@ -81,7 +81,7 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
 def _group_by_threshold(
     measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
 ) -> dict[float, list[GoodGainMeasure]]:
-    """Return threshold -> its measures; one that uses no threshold has the same value for each."""
+    """Return threshold -> its measures; a measure without a threshold has the same value at each."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
@@ -92,8 +92,8 @@ def _group_by_threshold(
 def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
 
-    The ledger is sorted by these numbers to let Polars know it: it adds up rows that it knows to be sorted in another way, and
-    the last digit of a sum would change with the order of the queries.
+    Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend on
+    the order of the queries.
     """
     numbered = pools.with_row_index("query")
     numbers = numbered.select("query_id", "query", "N")
@@ -104,9 +104,9 @@ def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataF
 def _compute_at_cutoff(
     ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
 ) -> pl.DataFrame:
-    """Return the values at one cutoff (None: each query's own last iteration), a row for each row of the pools.
+    """Return the values at one cutoff (None: the last iteration of each query), a row for each row of the pools.
 
-    Iterations after a query's last one have no row in the ledger; they count as empty and add nothing to any sum.
+    Iterations after the last one of a query have no row in the ledger; they count as empty and add nothing to any sum.
     """
     i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
     so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
@@ -126,14 +126,14 @@ def _name_value(measure: GoodGainMeasure, value: pl.Expr) -> pl.Expr:
     return value.cast(pl.Float64).alias(str(measure))
 
 
-#: Rows of the ledger that are scored together: each call has a fixed cost, and more rows need more memory.
+#: Rows of the ledger scored together: each call has a fixed cost, and more rows need more memory.
 _ROWS = 2**18
 
 
 class BatchScores:
     """The values of good-gain measures, collected batch by batch; `rels` are the thresholds of the tallies.
 
-    The qrels are counted when the first values are needed: meanwhile batches are read.
+    The qrels are counted on first use, while batches are read.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -150,15 +150,15 @@ class BatchScores:
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:
-        """Add the tally of a batch, which shares no query with any other batch."""
+        """Add the tally of a batch; batches share no query."""
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
             self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return query_id (of the qrels, sorted) with a column for each measure, and the coverage of run and qrels."""
-        # The judged queries that no batch had are scored last, on empty ledgers.
+        """Return query_id (of the qrels, sorted) with a column per measure, and the coverage of run and qrels."""
+        # Judged queries in no batch are scored last, on empty ledgers.
         scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
         rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")
         self._score(self._take_tallies(), rest)

@@ -1,4 +1,4 @@
-"""Names of measures: which there are, and what a text means: "SRE(rel=3)@5", "nDCG@10,srr@3"."""
+"""Names of measures: lists them, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goodgain.measures.good_gain import CG, DCGG, MEASURES
 from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import COMPUTED_RULES, check_parameters, read_parameters
 
-#: Name -> declaration, for the measures over one ranking that ir_measures lacks, and for all that are computed here.
+#: Name -> declaration: the measures over one ranking that ir_measures lacks, then all that are computed here.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 #: The same for those that need all results of all iterations.
@@ -26,9 +26,9 @@ SESSION_MEASURES = session_measures.DECLARED
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return a measure by its host name, and by a name of its own for each other value of its parameter.
+    """Return host name -> measure, with one name for each value of its parameter.
 
-    These hosts have no syntax for parameters but cutoff and threshold.
+    These hosts have syntax only for cutoff and threshold.
     """
     name = measure.declaration.host_name
     return {name: measure} | {
@@ -39,16 +39,17 @@ def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
     }
 
 
-#: Measure by host name; `iterations_for_all_good_results_retrieved` is the one with pool='retrieved'.
+#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'.
 HOST_NAMES: dict[str, GoodGainMeasure] = {
     name: named for measure in MEASURES.values() for name, named in _name_for_hosts(measure).items()
 }
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
-#: Names that other tools have (in any case) -> the measure that they mean here; `k` is the number in the name.
+#: Names in other tools (in any case) -> the measure here; `k` is the number in the name.
 _ELSEWHERE = {
-    r"(?:hit|hits|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
+    r"hits(?:@|_|\.)(?P<k>\d+)": "P@{k} (hits are k times it)",
+    r"(?:hit|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
     r"f1(?:@|_|\.)(?P<k>\d+)": "F@{k}",
     r"f2(?:@|_|\.)(?P<k>\d+)": "F(beta=2)@{k}",
     r"f1": "F@k, or SetF for the whole ranking",
@@ -72,8 +73,12 @@ _ELSEWHERE = {
     r"num_rel": "NumRel",
     r"num_rel_ret": "NumRelRet",
     r"r_?precision": "Rprec",
-    r"hit_?rate|hits?": "Success@10",
-    r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} where all results are judged",
+    r"hit_?rate|hit": "Success@10",
+    r"hits": "NumRet(rel=1)",
+    r"ndcg_burges@(?P<k>\d+)": "nDCG(dcg='exp-log2')@{k}",
+    r"rbp\.(?P<k>\d+)": "RBP(rel=1,p=0.{k})",
+    r"unj": "Unjudged@k",
+    r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} if all results are judged",
     r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
     r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
     r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
@@ -83,7 +88,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or all of them; None for any other measure."""
+    """Return the declaration of a measure over one ranking or all results; None for others."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -93,7 +98,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure without a declaration.
+    """Return the better direction, `up`, `down` or None: as declared, and `up` for a measure without a declaration.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -107,8 +112,8 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
     """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
 
-    It computes every measure that it has a declaration of, with parameters that it takes. Where the user names a provider,
-    it computes only what ir_measures lacks.
+    goodgain computes each measure with a declaration, for the parameters that it supports. If the user names a provider, it
+    computes only what ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
     (True, False)
@@ -122,20 +127,20 @@ def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = Non
 
 
 def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
-    """Return measures from a text of names with blanks or commas between them, a measure object, or a list; each once.
+    """Return measures, each once, from names separated by blanks or commas, from a measure object, or from a list.
 
-    A range of iterations is one measure for each: `CG@1-3` is `CG@1 CG@2 CG@3`.
+    A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`.
 
-    With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration. `rel` is
-    the threshold of good-gain measures that name none: the smallest good label.
+    With `complete=False` a measure may lack a required cutoff, for a ledger that shows it at every iteration. `rel` is the
+    smallest good label, for good-gain measures that name none.
 
     Raises:
-        MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all of them.
+        MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all faults.
 
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    _finish(CG, complete=False, rel=rel)  # a threshold that cannot be taken is one error, not one for each measure
+    _finish(CG, complete=False, rel=rel)  # one error for a wrong rel, not one per measure
     found: dict[ir_measures.Measure, None] = {}
     errors: dict[str, None] = {}
     for item in _list_items(measures):
@@ -148,7 +153,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
             errors[str(error)] = None
     if len(errors) > 1:
         listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
-        raise MeasureError(f"{len(errors)} measures cannot be taken: {listed}")
+        raise MeasureError(f"{len(errors)} measures are wrong: {listed}")
     if errors:
         raise MeasureError(next(iter(errors)))
     if not found:
@@ -157,7 +162,6 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
 
 
 def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
-    """Yield single names and measure objects."""
     if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable):
         measures = [measures]
     for item in measures:
@@ -170,13 +174,13 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 
 
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
-    """Return the measure that a name means, ours or any that ir_measures knows; in any case where one alone is meant.
+    """Return the measure of a name, ours or one of ir_measures; the case matters only if it distinguishes two measures.
 
-    `complete` and `rel` are those of `parse_measures`, and so are the errors.
+    `complete`, `rel` and errors are as in `parse_measures`.
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):
-        raise MeasureError(f"{name!r} is several measures, one for each iteration, where one is expected; name one")
+        raise MeasureError(f"{name!r} is several measures, one per iteration; name one")
     try:
         node: ast.expr = ast.parse(name.strip(), mode="eval").body
         cutoff: Any = None
@@ -215,7 +219,7 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
 
 
 def _refuse_names_of_other_tools(name: str) -> None:
-    """Raise an error with the name here for a measure that is written as in another tool."""
+    """Refuse the name of a measure in another tool, with the name here."""
     text = name.strip()
     if text in _known_names():
         return
@@ -228,14 +232,14 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Return every name that can be written, with its measure; ours replace those that other packages registered."""
+    """Return name -> measure for every known name; ours replace those of other packages."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
 
 
 def _find_measure(name: str, rest: str) -> ir_measures.Measure:
-    """Return the measure of a bare name; messages show `rest`, the text after it."""
+    """Return the measure of a bare name; `rest` is the text after it, for messages."""
     known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
@@ -244,19 +248,19 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         return measure if declared is None or measure.params else declared.measure
     if name.upper() == "DCG":
         raise MeasureError(
-            f"{name} is not used here, as its @ could be an iteration or a rank; write {DCGG.NAME}{rest} for the guideline's "
-            f"DCG@i, with @ in iterations, or {RankDCG.NAME}{rest} for the classic one, with @ in ranks"
+            f"{name} is ambiguous here; write {DCGG.NAME}{rest} for the guideline's DCG@i, with @ in iterations, or "
+            f"{RankDCG.NAME}{rest} for the classic one, with @ in ranks"
         )
     if meant:
-        raise MeasureError(f"{name} can be {' or '.join(meant)}; write the one that is meant")
+        raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
     names = {other.lower(): other for other in known}
     digits = re.fullmatch(r"(?P<name>\D+)_?(?P<cutoff>[0-9]+)", name)
     if digits and digits["name"].lower() in names:
         meant_name = known[names[digits["name"].lower()]].NAME
         raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
-    near = difflib.get_close_matches(name.lower(), names, n=1)
+    near = difflib.get_close_matches(name.lower(), names, n=2)
     hint = (
-        f"did you mean {known[names[near[0]]].NAME}?"
+        f"did you mean {' or '.join(str(known[names[one]].NAME) for one in near)}?"
         if near
         else "goodgain measures lists ours, ir-measur.es the classic ones"
     )
@@ -264,7 +268,7 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
 
 
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the one form of a measure: whole numbers become floats where ir_measures declares floats.
+    """Return the normal form of a measure: whole numbers become floats if ir_measures declares floats.
 
     A measure of ir_measures with a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
     """
@@ -283,7 +287,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
-    """Return a measure in its one form, with the threshold of the call where it takes one and names none."""
+    """Return a measure in its normal form, with the threshold of the call if it uses one and names none."""
     made = _simplify(measure)
     if (
         rel is not None
@@ -294,13 +298,13 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
         made = made(rel=rel)
     if complete and isinstance(made, (IterationMeasure, RankedMeasure)):
         made.validate_params()
-    elif complete and not is_computed_here(made):  # the ranking table takes more than providers: any rel, for one
+    elif complete and not is_computed_here(made):  # computed here, more is allowed: any rel, for one
         check_parameters(made, {} if find_declaration(made) is None else COMPUTED_RULES)
     return made
 
 
 def _split(text: str) -> list[str]:
-    """Split a text into names at white space and commas that are not inside brackets or quotes."""
+    """Split a text into names at white space and commas outside brackets and quotes."""
     names, start, depth, quote = [], 0, 0, ""
     for position, char in enumerate(text + " "):
         if quote:
@@ -315,18 +319,17 @@ def _split(text: str) -> list[str]:
             if text[start:position].strip():
                 names.append(text[start:position])
             start = position + 1
-    if text[start:].strip():  # a bracket or quote is open: the parser of names reports it
+    if text[start:].strip():  # an open bracket or quote: `parse_measure` reports it
         names.append(text[start:])
     return names
 
 
-#: A range of iterations after @.
 _RANGE = re.compile(r"(?P<name>.*)@\s*(?P<first>[0-9]{1,12})-(?P<last>[0-9]{1,12})", re.DOTALL)
 _MOST_OF_RANGE = 1_000
 
 
 def _expand_range(name: str) -> list[str]:
-    """Return the name of one measure for each iteration of a range; any other name as it is.
+    """Return the names of the measures in a range of iterations; any other name as it is.
 
     >>> _expand_range("CG@1-3"), _expand_range("CG@3")
     (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])
@@ -337,11 +340,11 @@ def _expand_range(name: str) -> list[str]:
     first, last = int(found["first"]), int(found["last"])
     if not first <= last < first + _MOST_OF_RANGE:
         raise MeasureError(
-            f"{name!r}: a range goes from its first iteration to a later one, {_MOST_OF_RANGE:,} at most; write CG@1-3"
+            f"{name!r}: a range goes from an iteration to a later one, at most {_MOST_OF_RANGE:,}; write for example CG@1-3"
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):
         raise MeasureError(
-            f"{name!r}: a range is one of iterations, for our measures; name each cutoff: {' '.join(names[:3])}"
+            f"{name!r}: only our measures take a range of iterations; name each cutoff: {' '.join(names[:3])}"
         )
     return names

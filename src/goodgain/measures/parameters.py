@@ -1,8 +1,7 @@
-"""The values that parameters of measures may have: of those that are computed here, and of those that providers compute.
+"""The allowed values of parameters, for measures computed here and measures of providers.
 
-ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes.
-Further limits come from the definitions of the measures and from the providers, some of which take a value and compute
-something else.
+ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
+limits come from the definitions of measures, and from providers that silently compute something else for some values.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from ir_measures.measures.base import _NOT_PROVIDED
 
 from goodgain.errors import MeasureError
 
-#: Limit of a cutoff: beyond any rank, and still a number that every engine can compare with.
+#: Limit of a cutoff: larger than any rank, and safe on every engine.
 _LAST = 2**53
-#: Limit of a threshold and its like: a float.
+#: Limit of numbers such as a threshold: a float.
 _LARGEST = 10**300
-#: The largest beta: the square of one that is much larger is beyond all floats.
+#: The largest beta whose square is a float.
 _MOST_BETA = 1e150
-#: Limit of whole numbers: the providers are C programs, whose int may have 32 bits.
+#: Limit of whole numbers: providers are C programs, and their int may have 32 bits.
 _C_INT = 2**31
-#: trec_eval allocates a list of all levels up to the largest gain for every query.
+#: The largest gain: trec_eval allocates a list of all levels up to it for every query.
 _MOST_GAIN = 100_000
-#: Characters of a value that an error message shows.
+#: The most characters of a value in a message.
 _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """The values that a parameter may have.
+    """The allowed values of a parameter.
 
     Attributes:
-        words: what follows "the parameter is" in a message.
-        allows: tells whether a value of the declared type is allowed.
+        words: their description: what follows "the parameter is" in a message.
+        allows: returns whether a value of the declared type is allowed.
     """
 
     words: str
@@ -57,7 +56,7 @@ def _is_over_one_ranking(name: Any) -> bool:
     return measure.NAME not in SESSION_MEASURES and is_computed_here(measure)
 
 
-#: Parameter -> its rule where a value is computed from a ranking here; one that is not listed must have its default.
+#: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
 COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
     "rel": Rule("the smallest relevant label, a number above 0", lambda value: _is_number(value) and value > 0),
@@ -69,11 +68,11 @@ COMPUTED_RULES: dict[str, Rule] = {
             and all(_is_number(label) and _is_number(gain) and gain >= 0 for label, gain in value.items())
         ),
     ),
-    "p": Rule("a number from 0 up to, but not, 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "p": Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
     "beta": Rule("a number from 0 to 10^150", lambda value: _is_number(value) and 0 <= value <= _MOST_BETA),
     "recall": Rule("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
 }
-#: The same where it is computed from the ledger.
+#: The same for measures of the ledger.
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
@@ -82,13 +81,13 @@ LEDGER_RULES = COMPUTED_RULES | {
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return the parameters of a measure that have a value, given or by default."""
+    """Return the parameters of a measure with a value, given or by default."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
 
 def find_computed_rule(rules: Mapping[str, Rule], name: str, info: ParamInfo) -> Rule | None:
-    """Return the rule of a parameter: its choices, or that of its name; None where it must have its default."""
+    """Return the rule of a parameter: its choices, or that of its name; None if it must have its default."""
     return _rule_of_choices(info) or rules.get(name)
 
 
@@ -109,7 +108,7 @@ _TYPES: dict[Any, Rule] = {
     bool: Rule("True or False", lambda _: True),
 }
 _FROM_1 = Rule("a whole number from 1", lambda value: 1 <= value < _C_INT)
-_BELOW_1 = Rule("a number from 0 up to, but not, 1", lambda value: 0 <= value < 1)
+_BELOW_1 = Rule("a number from 0 to below 1", lambda value: 0 <= value < 1)
 #: Parameter -> its rule in all measures of ir_measures.
 _RULES = {
     "cutoff": _FROM_1,
@@ -121,7 +120,7 @@ _RULES = {
     "beta": _BELOW_1,
     "T": Rule("a number above 0 (to 10^9)", lambda value: 0 < value <= 1e9),
     "recall": Rule(
-        "a number from 0 to 1 with two decimals at most, as trec_eval drops the others",
+        "a number from 0 to 1 with at most two decimals (trec_eval drops others)",
         lambda value: 0 <= value <= 1 and math.isclose(value, round(value, 2), abs_tol=1e-12),
     ),
     "gains": Rule(
@@ -130,37 +129,39 @@ _RULES = {
     ),
 }
 _NDEVAL = ("ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "P_IA", "StRecall")
-#: (measure, parameter) -> its rule in this measure alone.
+#: (measure, parameter) -> its rule in this measure.
 _OWN_RULES = {
-    # Below 0.5 INST's probability of going on to the next result exceeds 1.
+    # Below 0.5, the probability in INST of continuing to the next result exceeds 1.
     ("INST", "T"): Rule("a number from 0.5 (to 10^9)", lambda value: 0.5 <= value <= 1e9),
-    # trec_eval reads the exponent of 1e-05 or 1e+16 as something else, and computes F1.
+    # trec_eval misreads the exponent of 1e-05 or 1e+16, and computes F1.
     ("SetF", "beta"): Rule("0, or a number from 0.0001 to 10^15", lambda value: value == 0 or 1e-4 <= value <= 1e15),
     **{
-        (name, "cutoff"): Rule("a whole number from 1 to 1,000, where cwl_eval ends", lambda value: 1 <= value <= 1_000)
+        (name, "cutoff"): Rule(
+            "a whole number from 1 to 1,000, the limit of cwl_eval", lambda value: 1 <= value <= 1_000
+        )
         for name in ("BPM", "SDCG", "NERR8", "NERR9")
     },
     **{
-        (name, "cutoff"): Rule("a whole number from 1 to 20, where ndeval ends", lambda value: 1 <= value <= 20)
+        (name, "cutoff"): Rule("a whole number from 1 to 20, the limit of ndeval", lambda value: 1 <= value <= 20)
         for name in _NDEVAL
     },
     **{
-        (name, "judged_only"): Rule("False, as pyndeval of ir_measures fails with True", lambda value: not value)
+        (name, "judged_only"): Rule("False (pyndeval of ir_measures fails with True)", lambda value: not value)
         for name in (*_NDEVAL, "AP_IA")
     },
 }
-#: Parameters that ir_measures declares to be optional, although the provider needs them.
+#: Parameters that ir_measures declares as optional, and that the provider needs.
 _NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 
 def check_parameters(measure: ir_measures.Measure, computed: Mapping[str, Rule] | None = None) -> None:
-    """Raise `MeasureError` where a parameter of a measure of ir_measures is not allowed, or is missing.
+    """Raise `MeasureError` if a parameter of a measure of ir_measures has a wrong value, or is missing.
 
-    For measures that users define, the declared types and choices are checked, and the cutoff.
+    In measures that users define, only the declared types and choices and the cutoff are checked.
 
     Args:
-        measure: what a provider is to compute.
-        computed: the rules under which it is computed here: where they are broken too, the error names them.
+        measure: a measure for a provider.
+        computed: the rules for computing it here; the error names these if the value breaks both.
     """
     for name in measure.params:
         if name not in measure.SUPPORTED_PARAMS:
@@ -195,4 +196,4 @@ def _check(measure: ir_measures.Measure, name: str, info: Any, rule: Rule, compu
         return
     shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
     words = rule.words if computed.allows(value) else computed.words
-    raise MeasureError(f"{measure.NAME}: {name}={shown} cannot be taken; {name} is {words}")
+    raise MeasureError(f"{measure.NAME}: {name}={shown} is not allowed; {name} is {words}")

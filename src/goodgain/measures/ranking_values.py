@@ -1,4 +1,4 @@
-"""Computes the measures over one ranking from the ranking table and the judgments."""
+"""Computes measures over one ranking from the ranking table and the judgments."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Gains = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class RankedPlan:
-    """The columns that measures need of a ranking, and the expressions of their values; made once for all batches.
+    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches.
 
     Attributes:
         values: name of a measure -> the expression of its value, over the columns that `finish_values` joins.
         positions: the columns of positions that the measures use.
-        sums: the columns that are needed of the rows of the ranking.
-        ideal_sums: gains -> the columns that are needed of the ideal ranking under these gains.
+        sums: the columns that they need from the rows of the ranking.
+        ideal_sums: gains -> the columns that they need from the ideal ranking under these gains.
     """
 
     values: dict[str, nw.Expr]
@@ -38,7 +38,7 @@ class RankedPlan:
     ideal_sums: dict[_Gains, Sums]
 
     def sum_rows(self, rows: Any, judged: Any) -> Any:
-        """Return what the measures need of each query, from the rows of its ranking.
+        """Return the sums of each query, from the rows of its ranking.
 
         Args:
             rows: the rows of a `RankingTable` as a narwhals frame, on any engine.
@@ -54,7 +54,7 @@ class RankedPlan:
         return self.sums.aggregate(rows)
 
     def sum_ideals(self, judgments: Judgments) -> pl.DataFrame:
-        """Return what the measures need of the ideal ranking of each query."""
+        """Return the sums of the ideal ranking of each query."""
         found = pl.DataFrame({"query": pl.Series([], dtype=pl.UInt32)})
         for gains, sums in self.ideal_sums.items():
             ideals = nw.from_native(judgments.rank_ideally(dict(gains)), eager_only=True)
@@ -64,12 +64,12 @@ class RankedPlan:
     def finish_values(
         self, judged: pl.DataFrame, retrieved: pl.DataFrame, sums: pl.DataFrame, ideals: pl.DataFrame
     ) -> pl.DataFrame:
-        """Return query_id and a Float64 column for each measure by its name; one row per query of `judged`.
+        """Return query_id and a Float64 column per measure, for each query of `judged`.
 
         Args:
             judged: what `Judgments.count_judged` returns.
             retrieved: `RankingTable.retrieved`; a query that it lacks has an empty ranking.
-            sums: what `sum_rows` returns, of all batches of the run.
+            sums: what `sum_rows` returns, for all batches of the run.
             ideals: what `sum_ideals` returns.
         """
         joined = judged
@@ -84,7 +84,7 @@ class RankedPlan:
 
 
 class RankedScores:
-    """Values of measures that `is_computed_here`, over one ranking, for a run that comes in batches of whole queries."""
+    """The values of measures that `is_computed_here`, over one ranking, collected batch by batch."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.plan = plan_measures(measures)
@@ -94,26 +94,27 @@ class RankedScores:
         self._retrieved: list[pl.DataFrame] = []
 
     def add(self, table: RankingTable) -> None:
-        """Add the sums of a ranking table, which shares no query with any other."""
+        """Add the sums of a ranking table; tables share no query."""
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
-        # Not lazily: a lazy plan saves a sixth of the time, but has no fixed order of rows, and sums differ in the last digit.
+        # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
         rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
         self._sums.append(self.plan.sum_rows(rows, judged).to_native())
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add the sums of rows that stay on their engine: one row per query is collected."""
-        counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
+        """Add the sums of rows that stay on their engine; collects one row per query."""
+        sums = self.plan.sums
+        counting = replace(self.plan, sums=replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)}))
         numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
-        sums = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
-        sums = sums.with_columns(pl.col("query").cast(pl.UInt32))
-        self._retrieved.append(sums.select("query", pl.col("NumRet").cast(pl.Int64)))
-        self._sums.append(sums.drop("NumRet"))
+        summed = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
+        summed = summed.with_columns(pl.col("query").cast(pl.UInt32))
+        self._retrieved.append(summed.select("query", pl.col("NumRet").cast(pl.Int64)))
+        self._sums.append(summed.drop("NumRet"))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted) and a Float64 column for each measure by its name; of queries without a batch too."""
+        """Return query_id (sorted) and a Float64 column per measure, also for queries in no batch."""
         sums = pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names])
         retrieved = pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"])
         return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
@@ -135,11 +136,11 @@ def score_ranking(
         measures: measures that `is_computed_here`.
         ranking: query_id, doc_id, score: one row per document of a query.
         qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
+        query_ids: the judged queries, if some of them have no row; by default those of `qrels`.
 
     Returns:
-        query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0 in
-        classic measures, as in ir_measures, and the value of an empty ranking in all others.
+        query_id (sorted), and a Float64 column per measure. A query that the ranking lacks has 0 in classic measures, as in
+        ir_measures, and the value of an empty ranking in all others.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -152,7 +153,7 @@ def score_ranking(
 
 
 def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
-    """Return the plan of measures, each computed here."""
+    """Return the plan of measures that `is_computed_here`."""
     values: dict[str, nw.Expr] = {}
     positions: set[str] = set()
     sums = Sums()
@@ -166,7 +167,7 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
         of_ideal = ideal_sums.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
         ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
         value = declared.formula(Ranks(measure, position, sums=sums, ideal=ideal))
-        if declared.family == "classic":  # ir_measures gives 0 to a query that the run lacks
+        if declared.family == "classic":  # as in ir_measures, for a query that the run lacks
             value = nw.when(nw.col("NumRet") > 0).then(value).otherwise(nw.lit(0.0))
         values[str(measure)] = value
         positions.add(position)
@@ -175,14 +176,14 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
 
 
 def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return the value of each measure over the queries that have one, by name: the mean, or the sum for counts.
+    """Return name -> value over the queries with a value: the mean, or the sum for counts; None if no query has a value.
 
-    It is None where no query has a value. `values` are those that `score_ranking` returns.
+    `values` is what `score_ranking` returns.
     """
     found: dict[str, float | None] = {}
     for measure in measures:
         column = values.get_column(str(measure)).drop_nulls()
-        total = math.fsum(column.to_list())  # exact summation: the same value for every order of the queries
+        total = math.fsum(column.to_list())  # exact: the same for every order of the queries
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
         found[str(measure)] = total if summed else total / len(column) if len(column) else None
     return found
@@ -193,5 +194,5 @@ def _check_finite(values: pl.DataFrame) -> None:
         odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
         if len(odd):
             raise MeasureError(
-                f"{name}: the labels of query {odd[0]!r} are too large to be added up; map the labels to a smaller scale"
+                f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
             )

@@ -1,4 +1,4 @@
-"""The scores of a run: a mean for each measure, the values of each query, and how they were made."""
+"""The scores of a run: a mean per measure, the values of each query, and the settings behind them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import polars as pl
 
-from goodgain.counting.coverage import SharedQueries, list_examples
+from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import HtmlCell, escape_html, write_table
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: The ways to average the values of queries.
 MEANS = ("arithmetic", "geometric")
 
-#: trec_eval's smallest value in a geometric mean: the logarithm of 0 does not exist.
+#: trec_eval's smallest value in a geometric mean: 0 has no logarithm.
 _LEAST = 1e-5
 
 
@@ -29,14 +32,15 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: measure by name -> value over all queries, in the order asked for; for a Graded measure over the queries
-            that have a value (`num_queries`). None where a query has no finite value, and where no query has one.
-        signature: how the values were made; it belongs beside any number that is reported.
+        means: name of a measure -> value over all queries, in the requested order; for a Graded measure over the queries
+            with a value (`num_queries`). None if a query has no finite value; for a Graded measure, if no query has one.
+        signature: the versions and settings behind the values; report it with any number.
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
-            results that each iteration found first; null where it found none. Queries without judgments are left out.
-        queries: the query ids that run and qrels share, and those that only one of them has.
+            results that each iteration found first; null if it found none. Queries without judgments are left out.
+        queries: the query ids in both run and qrels, and in only one of them.
         ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
-        notes: every notice of the call, minor ones included.
+        notes: all notices of the call, also minor ones.
+        by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
     """
 
     means: dict[str, float | None]
@@ -49,21 +53,17 @@ class Scores:
     queries: SharedQueries
     _rel: float | None
     notes: tuple[str, ...] = ()
+    by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
 
     @property
-    def unjudged_queries(self) -> list[str]:
-        """Three queries of the run that the qrels lack, as examples."""
-        return list_examples(self.queries.only_searched)
-
-    @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
-        """Measure by name -> the least and the most of its value over all queries, None where it has no bounds.
+        """Name of a measure -> the least and the most of its value over all queries; None if it has no bounds.
 
-        They are what the value would be with every unjudged result at 0, and at the largest label of the qrels.
+        The least has the label 0 for every unjudged result, the most the largest label of the qrels.
 
         Raises:
-            InputError: the scores were made without `bounds=True`.
+            InputError: the scores were computed without `bounds=True`.
 
         >>> import goodgain
         >>> run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0, "e": -1.0}}
@@ -71,7 +71,7 @@ class Scores:
         {'P@5': (0.2, 0.4), 'R@5': None}
         """
         if self._most is None:
-            raise InputError("these scores have no bounds; ask for them: evaluate(..., bounds=True)")
+            raise InputError("these scores have no bounds; compute them with evaluate(..., bounds=True)")
         pairs = {name: (least, self._most.get(name)) for name, least in self.means.items()}
         return {name: None if least is None or most is None else (least, most) for name, (least, most) in pairs.items()}
 
@@ -79,11 +79,10 @@ class Scores:
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value, for every query of the qrels.
 
-        With bounds also least and most: the value with every unjudged result at 0, and at the largest label of the qrels;
-        null for a measure without bounds.
+        With bounds also least and most, as in `bounds`; null for a measure without bounds.
 
-        A value is null where it is not finite, as a function of the user's may give one, and where a Graded measure
-        has none, because no document at ranks <= k has a grade.
+        A value is null if it is not finite (possible with a user's function), or if a Graded measure has none because no
+        document at ranks <= k has a grade.
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
@@ -97,9 +96,17 @@ class Scores:
 
     @cached_property
     def num_queries(self) -> dict[str, int]:
-        """Measure by name -> the number of queries that have a value, over which its mean is taken."""
+        """Name of a measure -> the number of queries with a value."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `per_query`."""
+        return self.per_query
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `per_query` as a frame of pandas."""
+        return self.per_query.to_pandas()
 
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
@@ -117,9 +124,9 @@ class Scores:
         return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """The value of one measure, however it is spelled; None where a query has no value.
+        """The value of one measure in any spelling; None if a query has no value.
 
-        With `evaluate(..., rel=1)` the name `nCG@6` finds `nCG(rel=1)@6` too.
+        After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
@@ -128,15 +135,14 @@ class Scores:
         for name in names:
             if name in self.means:
                 return self.means[name]
-        raise MeasureError(f"{names[-1]} was not asked for; there are {', '.join(self.means)}")
+        raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return measure by name -> value over all queries; None where `means` has None.
+        """Return name of a measure -> value over all queries; None if `means` has None.
 
         Args:
-            how: `arithmetic` (for counts, and for what a provider computes, the rule of ir_measures), or `geometric`: the
-                exponential of the mean logarithm of the queries' values, each at least 1e-5, which is trec_eval's
-                gm_map for AP. It weighs a gain from .05 to .10 as much as one from .4 to .8.
+            how: `arithmetic` is `means`. `geometric` is the exponential of the mean logarithm of the queries' values, each
+                at least 1e-5: gm_map of trec_eval for AP. An improvement from .05 to .10 weighs as much as one from .4 to .8.
 
         Raises:
             MeasureError: `how` is neither.
@@ -149,7 +155,7 @@ class Scores:
         ({'AP': 0.5}, {'AP': 0.003162277660168379})
         """
         if how not in MEANS:
-            raise MeasureError(f"mean(how={how!r}): how is {' or '.join(map(repr, MEANS))}")
+            raise MeasureError(f"mean(how={how!r}): give how={' or how='.join(map(repr, MEANS))}")
         if how == "arithmetic":
             return dict(self.means)
         values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
@@ -158,10 +164,24 @@ class Scores:
         }
 
 
+def average_groups(
+    per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the columns of `Scores.by_group`: means over the queries that have a value, sums for counts of ir_measures."""
+    summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
+    grouped = groups.join(per_query, on="query_id").drop_nulls("value")
+    names = pl.Enum([str(measure) for measure in measures])
+    found = grouped.group_by("group", "measure").agg(pl.len().alias("queries"), pl.col("value"))
+    value = found.get_column("value").map_elements(math.fsum, pl.Float64)
+    is_sum = pl.col("measure").is_in(summed)
+    averaged = found.with_columns(value=pl.when(is_sum).then(value).otherwise(value / pl.col("queries")))
+    return averaged.sort("group", pl.col("measure").cast(names))
+
+
 def _name_with_arrow(name: str) -> str:
     try:
         return add_arrow(name, find_direction(parse_measure(name)))
-    except MeasureError:  # a class of the user's, which has no name
+    except MeasureError:  # a user's class without a name
         return name
 
 

@@ -1,14 +1,14 @@
-"""The terms that formulas of measures are written in: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
+"""The terms in formulas of measures: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
 
-Formulas over iterations are Polars expressions over the ledger. Those over ranks are narwhals expressions: the rows of a
-ranking stay on their engine, where one group-by reduces them to one row per query.
+Formulas over iterations are Polars expressions over the ledger. Those over ranks are narwhals expressions: rankings stay on their
+engine, where one group-by reduces them to one row per query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -25,17 +25,16 @@ _Expr = TypeVar("_Expr", pl.Expr, nw.Expr)
 def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
     """Return a / b, row by row, with the digits of Python's a / b; a must be finite.
 
-    Where Polars knows that b is one number for all rows it multiplies by 1 / b, and rounds twice. It cannot know it of
-    a * 0 + b.
+    If b is the same number for all rows, Polars multiplies by 1 / b and rounds twice. The form a * 0 + b prevents that.
     """
     return a / (a * 0 + b)
 
 
 class UpTo(Protocol):
-    """Iterations 1..i of a query, as formulas over the ledger see them.
+    """Iterations 1..i of a query, for formulas over the ledger.
 
     Attributes:
-        parameters: those of the measure that have a value.
+        parameters: the parameters of the measure with a value.
     """
 
     parameters: Mapping[str, Any]
@@ -44,7 +43,7 @@ class UpTo(Protocol):
         """Return the sum of x over these iterations."""
 
     def highest(self, x: pl.Expr) -> pl.Expr:
-        """Return the largest x in these iterations, null where all x are null."""
+        """Return the largest x in these iterations; null if all x are null."""
 
 
 class LedgerValue(NamedTuple):
@@ -52,8 +51,8 @@ class LedgerValue(NamedTuple):
 
     Attributes:
         along: the value at each row of a ledger joined with its pools.
-        at: the value at one i for each query, from the row of that i, the pools, and the columns of `sums`.
-        sums: name of a column -> the aggregate of a query's rows 1..i that it holds.
+        at: the value of each query at one i, from the row of that i, the pools, and the columns of `sums`.
+        sums: column -> its aggregate of the rows 1..i of a query.
     """
 
     along: pl.Expr
@@ -62,7 +61,7 @@ class LedgerValue(NamedTuple):
 
 
 def build_value(formula: Callable[[UpTo], pl.Expr], parameters: Mapping[str, Any]) -> LedgerValue:
-    """Return a value in both forms: running sums are slow, and only the output of a ledger needs them."""
+    """Return a value in both forms: running sums are slow, and only a printed ledger needs them."""
     at = _AtCutoff(parameters)
     return LedgerValue(formula(_AlongLedger(parameters)), formula(at), at.sums)
 
@@ -88,7 +87,7 @@ class _AtCutoff:
     sums: dict[str, pl.Expr] = field(default_factory=dict)
 
     def total(self, x: pl.Expr) -> pl.Expr:
-        return self._add_column(x.sum()).fill_null(0)  # a query without any row
+        return self._add_column(x.sum()).fill_null(0)  # a query without rows
 
     def highest(self, x: pl.Expr) -> pl.Expr:
         return self._add_column(x.max())
@@ -100,20 +99,20 @@ class _AtCutoff:
 
 
 def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
-    """Return a / b, and 0 where b is 0."""
+    """Return a / b, and 0 if b is 0."""
     return nw.when(b != 0).then(divide_rows(a, b)).otherwise(nw.lit(0.0))
 
 
 @dataclass
 class Sums:
-    """The columns that measures need of the rows of a ranking, for one `with_columns` and one `group_by`.
+    """The columns that measures need from the rows of a ranking, for one `with_columns` and one `group_by`.
 
     Attributes:
-        columns: column -> the value of a document that it holds; `windows` can order rows by it.
-        windows: column -> the running count within the query that it holds.
-        summed: column -> the expression that is added up over the rows of a query.
-        highest: column -> the expression whose largest value is taken.
-        rels: the thresholds for which rows need the number of relevant documents of their query.
+        columns: column -> a value of a document; `windows` can order rows by it.
+        windows: column -> a running count within the query.
+        summed: column -> the expression to add up over the rows of a query.
+        highest: column -> the expression to take the largest value of.
+        rels: the thresholds whose number of relevant documents per query the rows need.
     """
 
     columns: dict[str, nw.Expr] = field(default_factory=dict)
@@ -123,18 +122,18 @@ class Sums:
     rels: set[float] = field(default_factory=set)
 
     def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures need, one row per query that has any row.
+        """Return query and the columns that measures need, one row per query with rows.
 
         Args:
             rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
                 each of `rels`.
         """
         for added in (self.columns, self.windows):
-            if added:  # narwhals refuses to add no column to a lazy frame
+            if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
         if isinstance(rows, nw.DataFrame):
-            # Polars adds up rows that it knows to be sorted in one way, and others in another: without this, the last digit
-            # of a sum changes with the order of rows, with blocks and with threads.
+            # Polars adds up rows that it knows to be sorted in another way. Without this, the last digit of a sum depends on
+            # the order of rows, blocks and threads.
             rows = rows.sort("query", "k")
         return (
             rows.select("query", **self.summed, **self.highest)
@@ -144,23 +143,18 @@ class Sums:
 
     @property
     def names(self) -> list[str]:
-        """The columns that `aggregate` returns beside query."""
+        """The columns that `aggregate` returns in addition to query."""
         return [*self.summed, *self.highest]
-
-    def with_number_of_rows(self) -> Sums:
-        """Return the same sums with NumRet, the number of rows of a query."""
-        return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
 
     def __bool__(self) -> bool:
         return bool(self.summed or self.highest)
 
 
 class Ranks:
-    """Ranks 1..cutoff of a query under the parameters of a measure: the terms that declarations are written in.
+    """Ranks 1..cutoff of a query under the parameters of a measure; without a cutoff, all ranks.
 
-    `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, to be used inside `total` and
-    `highest`. These two, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query. A measure without a
-    cutoff has all ranks.
+    `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, for use inside `total` and
+    `highest`. These two, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
     """
 
     def __init__(
@@ -171,9 +165,9 @@ class Ranks:
         Args:
             measure: the measure, for its parameters.
             position: the column of positions.
-            sums: the object that collects the columns that the measure needs.
-            ideal: the ranks of the ideal ranking, in whose labels `gains` are already replaced.
-            prefix: put before the names of columns, so that they differ from those of other rankings.
+            sums: collects the columns that the measure needs.
+            ideal: the ranks of the ideal ranking; its labels are already replaced by `gains`.
+            prefix: a prefix for names of columns, to tell rankings from each other.
         """
         self.parameters = read_parameters(measure)
         self._name = f"{prefix}{measure}"
@@ -186,24 +180,24 @@ class Ranks:
 
     @property
     def ideal(self) -> Ranks:
-        """The same ranks of the ideal ranking: the labels of the query, descending."""
+        """The same ranks of the ideal ranking: the labels of the query in descending order."""
         return self if self._ideal is None else self._ideal
 
     @property
     def by_label(self) -> Ranks:
-        """The same documents in descending order of their labels; one without a label stands where label 0 does."""
+        """The same documents by descending label; no label counts as 0."""
         return self._sort(f"gain {sorted(self._gains.items())}", self.label)
 
     @property
     def cut_by_label(self) -> Ranks:
-        """The documents at ranks 1..cutoff in descending order of their labels; all others follow, with the label 0."""
+        """The documents at ranks 1..cutoff by descending label, then all others with the label 0."""
         gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
         found = self._sort(gain, self._cut(self.label.clip(0)))
         found.label = nw.col(gain)
         return found
 
     def _sort(self, gain: str, label: nw.Expr) -> Ranks:
-        """Return the ranks with the documents in descending order of a label, which the column `gain` is to hold."""
+        """Return the ranks with documents by descending label; the column `gain` will hold this label."""
         self._sums.columns[gain] = label.fill_null(0.0)
         found = copy(self)
         found._place = f"{self._position} by {gain}"
@@ -214,12 +208,12 @@ class Ranks:
 
     @property
     def cutoff(self) -> int | None:
-        """The last rank, None for all."""
+        """The last rank; None for all ranks."""
         return self.parameters.get("cutoff")
 
     @cached_property
     def label(self) -> nw.Expr:
-        """The label of a document, replaced as `gains` says; null where it has none."""
+        """The label of a document, replaced by `gains`; null without a label."""
         label = replaced = nw.col("relevance")
         for given, gain in self._gains.items():
             replaced = nw.when(label == float(given)).then(nw.lit(float(gain))).otherwise(replaced)
@@ -227,29 +221,29 @@ class Ranks:
 
     @property
     def k(self) -> nw.Expr:
-        """The rank of a document; with `judged_only` among those with a label of at least 0."""
+        """The rank of a document; with `judged_only`, among the documents with a label >= 0."""
         if self._place is not None:
             return nw.col(self._place)
         if not self._judged_only:
             return nw.col(self._position)
         name = f"{self._position} judged {sorted(self._gains.items())}"
-        # Documents before the first judged one would have rank 0. They are worth 0, but 0 / log2(0 + 1) is NaN.
+        # Documents before the first judged one would have rank 0. They add 0, but 0 / log2(0 + 1) is NaN.
         self._sums.windows[name] = self._count_so_far(self.label >= 0).clip(1)
         return nw.col(name)
 
     @property
     def judged(self) -> nw.Expr:
-        """1 for a document with a label, also one below 0, otherwise 0."""
+        """1 for a document with a label, also a negative one, else 0."""
         return _mark_where(~nw.col("relevance").is_null())
 
     @property
     def not_relevant(self) -> nw.Expr:
-        """1 for a document with a label below `rel`, otherwise 0: also for one without a label."""
+        """1 for a document with a label below `rel`, else 0."""
         return _mark_where(self.label < self.parameters["rel"])
 
     @property
     def relevant(self) -> nw.Expr:
-        """1 for a document with a label of at least `rel`, otherwise 0."""
+        """1 for a document with a label of at least `rel`, else 0."""
         return _mark_where(self.label >= self.parameters["rel"])
 
     @property
@@ -261,13 +255,13 @@ class Ranks:
 
     @property
     def num_rel(self) -> nw.Expr:
-        """The number of relevant documents of the query in the qrels; it can be used for documents too."""
+        """The number of relevant documents of the query in the qrels; also usable inside `total` and `highest`."""
         self._sums.rels.add(self.parameters["rel"])
         return nw.col(name_relevant(self.parameters["rel"]))
 
     @property
     def num_judged(self) -> nw.Expr:
-        """The number of documents of the query with a label, also one below 0, in the qrels."""
+        """The number of documents of the query with a label in the qrels, also a negative one."""
         return nw.col("NumJudged")
 
     @property
@@ -287,7 +281,7 @@ class Ranks:
         return self._add(self._sums.summed, self._cut(x))
 
     def highest(self, x: nw.Expr) -> nw.Expr:
-        """Return the largest x at ranks 1..cutoff, 0 where there is none; x must not be negative."""
+        """Return the largest x at ranks 1..cutoff, 0 without any; x must not be negative."""
         return self._add(self._sums.highest, self._cut(x))
 
     def _cut(self, x: nw.Expr) -> nw.Expr:
@@ -303,5 +297,5 @@ class Ranks:
 
 
 def _mark_where(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where the condition holds, else 0; a document without a label is neither relevant nor judged."""
+    """Return 1 or 0 for a condition; 0 for null, as for a document without a label."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

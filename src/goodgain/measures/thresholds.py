@@ -1,4 +1,4 @@
-"""The thresholds of measures: which ones a call needs, and notices where the labels of the qrels do not suit them."""
+"""The thresholds of measures, and notices if the labels of the qrels do not fit them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import polars as pl
 from goodgain.errors import notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 
-#: The largest label of the scale for which the guideline gives its threshold.
+#: The largest label of the scale that the guideline's threshold is for.
 _LARGEST_LABEL = 4
 
-#: How a caller with the option rel names it, a format of its value; without one measures alone can name the threshold.
+#: How a caller with an argument rel= names it: a format of its value.
 _SWITCH = "rel={0:g}"
 
 
 def find_thresholds(measures: Iterable[IterationMeasure]) -> list[float]:
-    """Return the thresholds for which measures need a ledger, each once and sorted; the default where none matters."""
+    """Return the sorted thresholds of the ledgers that measures need; the default if no measure uses one."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
 def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasure]:
-    """Return the measures that take a threshold: NumIter and its like do not."""
     return [m for m in measures if isinstance(m, IterationMeasure) and m.declaration.uses_rel]
 
 
@@ -35,13 +34,13 @@ def warn_of_labels(
     rel: float | None = None,
     switch: str | None = _SWITCH,
 ) -> None:
-    """Give a notice where no label reaches a threshold, or where labels are on another scale than the default one.
+    """Give a notice if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
     Args:
         qrels: the labels.
         measures: the measures of a call.
-        rel: the threshold that the call gave to those that name none.
-        switch: how the caller names this threshold, a format of its value; None where measures alone can name one.
+        rel: the threshold of the call, for measures that name none.
+        switch: how the caller names this threshold, a format of its value; None if only measures can name it.
     """
     using = _find_using(measures)
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
@@ -49,7 +48,7 @@ def warn_of_labels(
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
-            f"labels go up to {largest:g}, and rel={DEFAULT_REL} is the default for labels from 0 to {_LARGEST_LABEL}: give the "
+            f"labels go up to {largest:g}, but the default rel={DEFAULT_REL} is for labels from 0 to {_LARGEST_LABEL}: give the "
             f"smallest good label, {remedy}"
         )
 
@@ -62,11 +61,11 @@ def warn_if_no_label_reaches(
     switch: str | None = None,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice of the thresholds that no label reaches: then no document is good, and nothing can be found.
+    """Give one notice on the thresholds that no label reaches: no document is good then.
 
     Args:
         qrels, measures, rel, switch: as above; all measures use a threshold.
-        write: returns how a measure with a threshold is written, where the switch does not help.
+        write: returns the name of a measure with a threshold, for a notice without the switch.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]
@@ -78,9 +77,9 @@ def warn_if_no_label_reaches(
     elif switch and any("rel" not in measure.params or measure.rel == rel for measure in beyond):
         remedy = f"give {switch.format(lower)}"
     else:
-        remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts give measures in any order
+        remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
-        f"no label of the qrels reaches the threshold {thresholds} (the largest is {largest:g}), so no document is good: CG, "
-        f"SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
+        f"no label of the qrels reaches the threshold {thresholds} (the largest is {largest:g}). So no document is good: CG, "
+        f"SRE and others are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
     )

@@ -1,1 +1,1 @@
-"""Classic measures that the providers of ir_measures compute, on the flattened ranking of a run."""
+"""Asks the providers of ir_measures for classic measures, on the flattened ranking of a run."""

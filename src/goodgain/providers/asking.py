@@ -1,12 +1,13 @@
 """Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
 
-These are the measures that `measures/classic.py` does not compute, and all classic measures where a provider is named.
+These are the measures that `measures/classic.py` does not compute, or all classic measures if the user names a provider.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -19,8 +20,8 @@ from goodgain.formats import Run
 from goodgain.formats.forms_for_hosts import check_levels, clip_for_trec_eval, to_nested_dict
 from goodgain.providers.choosing_provider import Labelling, check_provider, choose_labelling, choose_provider
 
-#: Providers that need all queries in one call: a function that the user defined may look at all of them, and ranx takes a
-#: run only with exactly the queries of the qrels.
+#: Providers that need all queries in one call: a user's function may look at all of them, and ranx requires run and qrels
+#: to have the same queries.
 _AT_ONCE = {"runtime", "ranx"}
 
 
@@ -29,8 +30,8 @@ class ProvidedValues(NamedTuple):
 
     Attributes:
         means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
-        per_query: query_id, measure, value, for all queries of the qrels; a query that the provider omits has the
-            measure's default value.
+        per_query: query_id, measure, value, for all queries of the qrels; a query that the provider omits gets the default
+            value of the measure.
         providers: name of a provider -> the measures that it computed.
     """
 
@@ -40,11 +41,11 @@ class ProvidedValues(NamedTuple):
 
 
 class ProviderScores:
-    """Values that providers compute for a run that comes in batches of whole queries, on its flattened ranking.
+    """Collects the values that providers compute, batch by batch.
 
     Args:
         measures: any measures of ir_measures.
-        qrels: all judgments: the form in which providers get labels must not depend on the batch.
+        qrels: all judgments: the form of the labels must not depend on the batch.
         provider: the name of the provider to ask; None leaves the choice to ir_measures.
     """
 
@@ -61,19 +62,19 @@ class ProviderScores:
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
     def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        """Add the labels (as `QrelsByQuery` gives them) and the ranking of some queries, and ask for their values."""
+        """Add the labels (from `QrelsByQuery`) and the ranking of some queries, and ask for their values."""
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
         elif not labels.is_empty():
             self._ask(labels, ranking)
 
     def finish(self, rest: pl.DataFrame) -> ProvidedValues:
-        """Return the values of the run; `rest` are the labels of the queries that it lacks."""
+        """Return the values of the run; `rest` has the labels of the queries that the run lacks."""
         if self._at_once:
             labels, rankings = zip(*self._waiting, strict=True)
             self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
         for measure, values in self._values.items():
-            for query_id in self._query_ids:  # a provider may omit one: Accuracy, where nothing relevant was found
+            for query_id in self._query_ids:  # a provider may omit one, as Accuracy does without a relevant result
                 values.setdefault(query_id, measure.DEFAULT)
         means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
         types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
@@ -84,7 +85,6 @@ class ProviderScores:
         return ProvidedValues(means, pl.concat([pl.DataFrame(schema=types), *columns]), self._providers)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        """Ask providers for all measures on some queries."""
         forms = _Forms(labels, ranking)
         with _pause_garbage_collection():
             for request in _group_requests([*self._values], self._fractional, self._provider):
@@ -99,7 +99,7 @@ class ProviderScores:
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: the dicts that providers take have millions of acyclic objects, a quarter of the time."""
+    """Pause the garbage collector while allocating millions of acyclic objects: it takes a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -113,11 +113,11 @@ def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bo
     try:
         return choose_provider(measure, provider).NAME in _AT_ONCE
     except MeasureError:
-        return False  # the error is raised later, when the provider is asked with labels that suit the measure
+        return False  # raised later, once the form of the labels is known
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Return the value over all queries, by ir_measures' rule; a mean is exact, so that it is the same in any order."""
+    """Return the value over all queries, by the rule of ir_measures; the sum of a mean is exact, the same in any order."""
     aggregator = measure.aggregator()
     if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
         return math.fsum(values.values()) / len(values)
@@ -130,9 +130,9 @@ class _Request(NamedTuple):
     """One call of a provider.
 
     Attributes:
-        provider: the provider, as ir_measures has it.
-        labelling: the form in which it gets the labels.
-        named: the measure that it is asked for -> the measure that the user asked for.
+        provider: the provider of ir_measures.
+        labelling: the form of its labels.
+        named: the measure to ask it for -> the measure that the user asked for.
     """
 
     provider: Any
@@ -143,44 +143,40 @@ class _Request(NamedTuple):
 def _group_requests(
     measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
-    """Return calls of providers that give every measure the value it has when it is asked for alone.
+    """Return the calls of providers: each measure must get the value it has when asked for alone.
 
-    Providers of ir_measures mix up the parameters of measures in one call: pytrec_eval's computes a plain nDCG with the
-    gains of another, and NumRet with another's judged_only; pyndeval's reads the run once and has nothing left for a
-    second value of a parameter. So measures share a call only if they differ in nothing but name and cutoff.
+    Providers of ir_measures mix up the parameters of measures in one call. That of pytrec_eval computes a plain nDCG with
+    the gains of another one, and NumRet with the judged_only of another measure. That of pyndeval reads the run once and
+    has no rows left for a second value of a parameter. So measures share a call only if they differ just in name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
+    met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
         chosen = choose_provider(asked, provider)
         key = (chosen.NAME, labelling, _list_parameters(asked))
-        further = 0
-        while _is_taken(requests.get((*key, further)), asked):
-            further += 1
-        request = requests.setdefault((*key, further), _Request(chosen, labelling, {}))
+        same = (*key, _identify(asked))
+        request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
+        met[same] += 1
         request.named[_cache_name(asked)] = measure
     return requests.values()
 
 
 def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
-    """Return the parameters that differ from their default, without the one after @."""
+    """Return the parameters that differ from their default, except the one after @."""
     supported = measure.SUPPORTED_PARAMS
     given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
     return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
 
 
-def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
-    """Return whether a call has a measure that the provider cannot distinguish from this one."""
-    return request is not None and _identify(measure) in map(_identify, request.named)
-
-
 def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
+    """Return the name and the value after @ as the provider sees them."""
     at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
     return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the same measure with its name stored: ir_measures hashes the name for every value."""
+    """Return the measure with its name stored: ir_measures hashes the name once per value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -188,9 +184,9 @@ def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 class _Forms:
-    """Labels and ranking in the forms that providers take, each made once and from columns.
+    """Labels and ranking in the forms that providers take, each made once, from columns.
 
-    A provider that is given another form converts it row by row in Python, which takes longer.
+    A provider converts any other form row by row in Python, which is slower.
     """
 
     def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
@@ -212,7 +208,6 @@ class _Forms:
 
 
 def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
-    """Call a provider, and return the metrics it computes."""
     provider = request.provider
     as_frame = provider.NAME in _AT_ONCE
     # pyndeval reads subtopics from column 2, which dicts lack
@@ -221,7 +216,7 @@ def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Met
     try:
         return list(provider.iter_calc(list(request.named), qrels, run))
     except Exception as error:
-        if provider.NAME == "runtime":  # a function that the user defined: the user needs its error with the traceback
+        if provider.NAME == "runtime":  # a user's function: the user needs its traceback
             raise
         raise MeasureError(
             f"{', '.join(map(str, request.named))}: provider {provider.NAME} of ir_measures fails on this input "

@@ -1,4 +1,4 @@
-"""Chooses the provider of ir_measures for a measure and the form of its labels, and refuses input it would score wrongly."""
+"""Chooses the provider of ir_measures and the form of its labels, and refuses input that it would score wrongly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from goodgain.formats.forms_for_hosts import LOWEST_LABEL
 
 #: The largest label that gdeval.pl accepts (its MAX_JUDGMENT).
 _GDEVAL_MOST = 4
-#: trec_eval allocates a list of all levels up to the largest label for every query: labels are made whole up to this one.
+#: The largest scaled label: trec_eval allocates a list of all levels up to it for every query.
 _LARGEST_SCALED = 100_000
 
 
 def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
-    """Return the provider that the user named, or the one that ir_measures would choose for the measure."""
+    """Return the provider that the user named, or the choice of ir_measures."""
     known = ir_measures.providers.registry
     if provider is not None and provider not in known:
         raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
@@ -30,7 +30,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     if chosen is None:
         whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
         ways = " or ".join(one.install_instructions() or one.NAME for one in able)
-        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for what it takes"
+        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for those allowed"
         raise MeasureError(f"{measure}: {whom} computes it {remedy}")
     return chosen
 
@@ -38,7 +38,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
 def check_provider(
     provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> None:
-    """Raise `MeasureError` for input on which a provider crashes or gives a wrong number."""
+    """Raise `MeasureError` for input that makes a provider crash or return a wrong value."""
     names = ", ".join(map(str, measures))
     if provider.NAME == "pytrec_eval":
         _check_low_labels(measures, labels)
@@ -56,46 +56,43 @@ def _check_low_labels(measures: Sequence[ir_measures.Measure], labels: pl.DataFr
         judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
         if judged_only or measure.NAME in ("Bpref", "infAP"):
             raise MeasureError(
-                f"{measure} asks which documents are unjudged, and the qrels have the label {low[0]:g}: trec_eval takes "
-                "numbers below 0 for kinds of unjudged documents, and breaks below -1; map the labels"
+                f"{measure} needs to know the unjudged documents, and the qrels have the label {low[0]:g}. trec_eval "
+                "treats negative labels as unjudged, and fails below -1. Map the labels."
             )
 
 
 def _check_bpref(labels: pl.DataFrame) -> None:
-    """Refuse queries that have only labels below 0.
-
-    trec_eval's bpref writes outside its memory for them: pytrec_eval then crashes, or does not end.
-    """
+    """Refuse queries with only negative labels: bpref of trec_eval then writes outside its memory, and crashes or hangs."""
     below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
     if len(below_zero):
         query_id = below_zero.get_column("query_id").sort()[0]
         raise MeasureError(
-            f"Bpref: pytrec_eval crashes on a query that has labels below 0 only, and {query_id!r} is one; "
-            "leave Bpref out, or remove the labels of this query"
+            f"Bpref: query {query_id!r} has only negative labels, and pytrec_eval crashes on it; leave Bpref out, or remove "
+            "the labels of this query"
         )
 
 
 def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
     """Refuse ids and labels that gdeval cannot read.
 
-    gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on any other id that is not a number.
+    gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on other query ids that are not numbers.
     """
     query_ids = pl.concat([labels.get_column("query_id"), ranking.get_column("query_id")]).unique().sort()
     odd = query_ids.filter(~query_ids.str.contains(r"^(0|[1-9][0-9]{0,14})$"))
     if len(odd):
         raise MeasureError(
-            f"{names}: gdeval takes query ids that are numbers only, and there is {odd[0]!r}; number the queries (or, "
-            "for exponential gain and labels up to 3, write nDCG(gains={1:1,2:3,3:7}), which goodgain computes itself)"
+            f"{names}: gdeval needs numbers as query ids, not {odd[0]!r}. Number the queries; or, for exponential gain and "
+            "labels up to 3, write nDCG(gains={1:1,2:3,3:7}), which goodgain computes itself."
         )
     high = labels.get_column("relevance").filter(labels.get_column("relevance") > _GDEVAL_MOST)
     if len(high):
         raise MeasureError(
-            f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and there is {high[0]:g}; map the labels"
+            f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and the qrels have {high[0]:g}; map the labels"
         )
     doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
     blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
     if len(blank):
-        raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave it out")
+        raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave the measure out")
 
 
 def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
@@ -103,19 +100,19 @@ def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None
 
     if int(pd.__version__.split(".")[0]) >= 3:
         raise MeasureError(
-            f"{names}: ir_measures' ranx provider fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or name no provider"
         )
     judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
     if judged != found:
         raise MeasureError(
-            f"{names}: ir_measures' ranx provider takes a run only if it has results for just the queries of the qrels, and "
-            f"{min(judged ^ found)!r} is in one of them only; name no provider"
+            f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
+            f"{min(judged ^ found)!r} is in only one of them; name no provider"
         )
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """The form in which a provider gets labels: as they are, as 1 where label >= `rel` and 0 elsewhere, or times `scale`."""
+    """The form of a provider's labels: unchanged, 1 if label >= `rel` and else 0, or times `scale`."""
 
     rel: float | None = None
     scale: int = 1
@@ -123,7 +120,7 @@ class Labelling:
 
     @property
     def relevance(self) -> pl.Expr:
-        """The column of labels that the provider gets."""
+        """The column of labels for the provider."""
         label = pl.col("relevance")
         if self.rel is not None:
             return (label >= self.rel).cast(pl.Int64)
@@ -131,11 +128,14 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure to ask a provider for, and the form of the labels to give it.
+    """Return the measure to ask a provider for, and the form of its labels.
 
-    Whole labels stay as they are. Where some label is fractional, a measure with a `rel` gets 1 where label >= rel and 0
-    elsewhere. Linear nDCG gets the labels times the power of ten that makes them whole, which does not change its value. A
-    function that the user defined gets the labels themselves. For any other measure a fractional label is an error.
+    Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
+
+    - With a `rel`: 1 if label >= rel, else 0.
+    - Linear nDCG: the labels times the power of ten that makes them whole, which does not change the value.
+    - A function that the user defined: unchanged.
+    - Any other: an error.
     """
     if fractional.is_empty():
         return measure, Labelling()
@@ -145,7 +145,7 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
     if isinstance(rel, (int, float)):
         return measure(rel=1), Labelling(rel=rel)
     if "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
-        return measure, Labelling(rel=1)  # NumRet, whose value does not depend on labels
+        return measure, Labelling(rel=1)  # the value of NumRet does not depend on labels
     if measure.NAME == "nDCG" and measure["dcg"] == "log2" and "gains" not in measure.params:
         return measure, Labelling(scale=_find_scale(measure, fractional))
     raise MeasureError(
@@ -156,13 +156,11 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
 
 def _find_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
     """Return the power of ten that makes every label a whole number."""
-    decimals = {
-        label: -int(decimal.Decimal(repr(label)).normalize().as_tuple().exponent) for label in fractional.unique()
-    }
+    decimals = {label: -int(decimal.Decimal(repr(label)).as_tuple().exponent) for label in fractional.unique()}
     scale: int = 10 ** max(decimals.values())
     if scale * max(map(abs, decimals)) > _LARGEST_SCALED:
         raise MeasureError(
             f"{measure}: the label {max(decimals, key=lambda label: decimals[label])!r} has too many decimals for "
-            "trec_eval, which keeps a list of all levels of relevance; round the labels to three decimals"
+            "trec_eval; round the labels to three decimals"
         )
     return scale

@@ -1,7 +1,7 @@
-"""First occurrences: the rows of a run that bring a document which their query did not have before, and their ranking.
+"""First occurrences: the rows of a run with a document that is new to their query, and the ranking of these rows.
 
-The ledger counts them, and the one classic ranking of a query is made of them. The rules stand first: they hold for every
-engine. `find_first_occurrences` follows them in memory, `ranking_on_engines` elsewhere.
+The ledger counts first occurrences, and they make the one classic ranking of a query. The rules at the top of this file hold
+for every engine: `find_first_occurrences` applies them in memory, `ranking_on_engines` elsewhere.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from goodgain.schema import EMPTY_DOC, RUN
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
 _SEEN = ("iteration", "rank")
-#: Order -> the columns by which the first occurrences of a query follow each other. `position` counts the results of an
-#: iteration; `last` has the results of the last iteration alone.
+#: Order -> the columns that sort the first occurrences of a query. `position` counts the results of an iteration; `last`
+#: has only the results of the last iteration.
 PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("position", "iteration"), "last": _SEEN}
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
     """Group results by document: query_id, doc_id and aggregated values.
 
-    The first occurrence of a document has the least iteration of its rows, and the least rank in it.
+    The first occurrence of a document is in the lowest iteration of its rows, at the lowest rank there.
     """
     return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
 
 
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
-    """Return whether a query has one iteration and no repeat: then its rows, ranks and scores stay as they stand.
+    """Return whether a query has one iteration and no repeats: then its rows, ranks and scores stay unchanged.
 
-    Any other query gets the scores n, n-1, ..., 1. Columns of any library are taken.
+    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library.
 
     Args:
         one_iteration: whether the query has one iteration.
-        results: the number of its results, repeats included.
+        results: the number of its results, with repeats.
         kept: the number of its first occurrences.
     """
     return one_iteration & (results == kept)
@@ -50,14 +50,14 @@ def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
 class FirstOccurrences:
     """The first occurrences of a run, in the order of a ranking.
 
-    Queries and iterations are named by their numbers: their places in `queries` and `iterations`.
+    Numbers identify queries and iterations: their positions in `queries` and `iterations`.
 
     Attributes:
-        rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration); by query,
-            those of a query in the order of the ranking.
-        queries: query_id, results (repeats included), length (the number of its iterations), rising (whether in an iteration
-            a better rank has a lower score); in order of appearance.
-        iterations: query, iteration (as the run numbers it), R (its results); by query and iteration.
+        rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted
+            by query, then in the order of the ranking.
+        queries: query_id, results (with repeats), length (the number of its iterations), rising (whether a better rank
+            has a lower score within an iteration); in order of appearance.
+        iterations: query, iteration (the number in the run), R (its results); sorted by query and iteration.
     """
 
     rows: pl.DataFrame
@@ -71,18 +71,18 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """For each query, whether its rows and scores stay as they stand."""
+        """For each query, whether its rows and scores stay unchanged."""
         length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
         return keeps_scores(length == 1, results, self.kept)
 
     @property
     def contradicting(self) -> int:
-        """The number of queries that get new scores although, in an iteration, a better rank has a lower score."""
+        """The number of queries that get new scores, and have a better rank with a lower score in an iteration."""
         return int((self.queries.get_column("rising").to_numpy() & ~self.keep_scores).sum())
 
     @property
     def has_repeats(self) -> bool:
-        """Whether a document stands twice in a query."""
+        """Whether a document occurs twice in a query."""
         return bool((self.queries.get_column("results") > self.kept).any())
 
 
@@ -91,8 +91,8 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
     Args:
         run: query_id, iteration, doc_id, and possibly rank, score, and more.
-        order: `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last` (the
-            last iteration alone, even if it is empty).
+        order: `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
+            (only the last iteration, even if it is empty).
 
     Raises:
         InputError: the order is unknown.
@@ -124,7 +124,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     if order == "interleaved":
         results = results.with_columns(position=count_in_query(results.get_column("group")))
         results = results.sort("query", *PLACED_BY[order]).drop("position")
-    # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
+    # Grouping the documents query by query takes Polars a third of the time of grouping all at once.
     is_first = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
     return FirstOccurrences(results.filter(results.select(is_first).to_series()), queries, iterations)
 
@@ -136,7 +136,7 @@ def check_order(order: str) -> None:
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the number of the query of each row, and the queries in order of appearance: a number is a place there."""
+    """Return the query number of each row, and the queries in order of appearance, where the number is the position."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
@@ -148,14 +148,14 @@ def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def count_in_query(queries: pl.Series) -> pl.Series:
-    """Return 1, 2, 3 ... for the rows of each query, which stand together."""
+    """Return 1, 2, 3 ... for the rows of each query; they must stand together."""
     lengths = queries.rle().struct.field("len").to_numpy()
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
 def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Tell whether rows are sorted, as those of most files are: the check takes less time than sorting."""
+    """Return whether rows are sorted, as in most files: the check is faster than sorting."""
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
@@ -166,7 +166,7 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of sorted rows with `group`, the number of their iteration; and query, iteration, R of each."""
+    """Return the results of sorted rows with `group`, the number of their iteration, and the table of iterations."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -181,7 +181,7 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _find_rising(results: pl.DataFrame, queries: int) -> Any:
-    """Return for each query whether, in an iteration, a result has a higher score than the one ranked before it."""
+    """Return for each query whether a result has a higher score than the one before it in its iteration."""
     rising = np.zeros(queries, bool)
     if "score" in results.columns:
         group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
@@ -193,11 +193,11 @@ def _find_rising(results: pl.DataFrame, queries: int) -> Any:
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
     """Return one ranking per query, in the order of its first occurrences.
 
-    A query with one iteration and no repeat keeps its rows and scores as they stand. Any other gets the scores n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps its rows and scores. Any other gets the scores n, n-1, ..., 1.
 
     Args:
         firsts: the first occurrences of a run with ranks and scores.
-        columns: those of the run that are needed.
+        columns: the columns of the run to return.
 
     Returns:
         These columns: queries in order of first appearance, `rank` from 1, one row per (query, document).
@@ -238,19 +238,19 @@ def flatten_columns() -> dict[str, nw.Expr]:
 
 
 def warn_if_scores_contradict(queries: int) -> None:
-    """Give a notice if there are queries in which ranks made a ranking that the scores contradict."""
+    """Give a notice if the ranks of some queries contradict their scores."""
     if queries:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-            "the ranking follows the ranks; if the scores are right, number the ranks by them"
+            "the ranking follows the ranks. If the scores are right, renumber the ranks by score."
         )
 
 
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add ranks and scores where there are none.
+    """Add missing ranks and scores.
 
     Ranks follow the score, then the doc_id, both descending as in trec_eval; without scores, the order of the rows.
-    Scores are minus the rank.
+    A missing score is minus the rank.
     """
     if "rank" not in frame.columns:
         rows = frame.with_row_index("row")
@@ -259,7 +259,7 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         frame = by_score.with_columns(rank=counted).sort("row").drop("row")
     ranks = frame.get_column("rank")
     if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run: files then show them as they were
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # write whole ranks as whole numbers
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)

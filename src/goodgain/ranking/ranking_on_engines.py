@@ -1,7 +1,7 @@
 """The ranking of a run that stays on its engine (DuckDB, Spark ...): first occurrences, flattening, ranking table.
 
-The rules are those of `first_occurrences_and_flattening`. The rows of the run are grouped once, by document. Windows, which sort,
-see its first occurrences alone; only where ranks and scores could disagree do they see all rows.
+The rules are those of `first_occurrences_and_flattening`. One group-by reduces the rows of the run to first occurrences. Windows
+sort, so they get only first occurrences; they get all rows only if ranks could contradict scores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from goodgain.ranking.ranking_table import POSITIONS, Judgments, RankingTable
 from goodgain.schema import EMPTY_DOC, RUN
 
 _IN_ITERATION = ("query_id", "iteration")
-#: These engines keep no order of rows. So doc_ids order rows of one rank, and scores those of one document.
+#: These engines keep no order of rows. So doc_ids break ties of rank, and scores order the rows of one document.
 _BY_RANK = ["rank", "doc_id", "minus_score"]
 #: Over the columns of `_span_iterations`.
 _HAS_ONE_ITERATION = nw.col("lowest") == nw.col("highest")
@@ -38,7 +38,7 @@ Lazy = nw.LazyFrame[Any]
 
 
 def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
-    """Return the ranking of a run as a lazy frame of its engine, with the columns of the run, rank and score."""
+    """Return the ranking of a run as a lazy frame of its engine: the columns of the run, rank and score."""
     check_order(order)
     firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
     placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
@@ -55,9 +55,9 @@ def tabulate_on_engine(
 
     Args:
         run: query_id, iteration, doc_id, and possibly rank and score.
-        judgments: the labels, which are carried to the engine.
+        judgments: the labels; they are moved to the engine.
         order: one of `ORDERS`.
-        positions: the orders of tied documents that are needed beside trec_eval's.
+        positions: the orders of tied documents that are needed in addition to trec_eval's.
     """
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
@@ -66,7 +66,7 @@ def tabulate_on_engine(
         nw.col("query").alias("query_id"), *columns, "lowest", "highest"
     )
     names = [*dict.fromkeys(("k", *positions))]
-    # Only a query of one iteration can keep its scores: in all others the place is the position, whatever the scores.
+    # Only queries with one iteration can keep their scores; in all others the place is the position.
     several = _find_firsts(numbered.filter(~_HAS_ONE_ITERATION), order)
     placed = several.with_columns(k=_place(order)).with_columns(nw.col("k").alias(name) for name in names)
     alone = _add_positions(_find_firsts(numbered.filter(_HAS_ONE_ITERATION), order), order, names)
@@ -79,8 +79,8 @@ def tabulate_on_engine(
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
 
-    A query that keeps its scores is ordered by them, any other by the columns of `PLACED_BY`. One window serves both: the
-    columns by which a query is not ordered are null.
+    Scores order a query that keeps them; the columns of `PLACED_BY` order any other. One window serves both: columns that
+    do not order a query are null.
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
@@ -90,7 +90,7 @@ def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     for name in names:
         column, id_descends = POSITIONS[name]
         by_score, position = -nw.col(column), nw.col("place")
-        if id_descends:  # descending by score and doc_id: ascending by both, counted from the end
+        if id_descends:  # descending by both: count from the end
             by_score, position = nw.col(column), nw.col("kept") + 1 - nw.col("place")
         found = found.with_columns(by_score=nw.when(keeps).then(by_score)).with_columns(place=_place(order, "by_score"))
         found = found.with_columns(nw.when(keeps).then(position).otherwise(nw.col("place")).alias(name))
@@ -98,20 +98,20 @@ def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
 
 
 def _round_to_single(score: nw.Expr) -> nw.Expr:
-    """Return scores as 32-bit floats; a larger one is infinite, as to trec_eval, where some engines would refuse the cast."""
+    """Return scores as 32-bit floats; too large ones become infinite, as in trec_eval. Some engines refuse this cast."""
     high = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf))
     return high.when(score < -_LARGEST_SINGLE).then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
 
 
 def warn_of_order(run: Lazy, *, order: str) -> None:
-    """Give a notice if the ranks that make a ranking contradict scores, or if doc_ids order tied results."""
+    """Give a notice if ranks contradict scores, or if doc_ids order tied results."""
     contradicting, tied = _count_facts(run, order)
     warn_if_scores_contradict(contradicting)
     _warn_if_tied(tied, run.collect_schema().names())
 
 
 def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows of an engine that keeps no order: by rank, and ties of rank by doc_id, with a notice."""
+    """Sort rows of an engine that keeps no order: by rank, then by doc_id; give a notice on ties."""
     key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
     tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
     if "rank" in rows.columns or "score" not in rows.columns:
@@ -120,7 +120,7 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
-    """Give a notice if there are results whose order is that of their doc_ids."""
+    """Give a notice if doc_ids decide the order of results."""
     if results:
         reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
         notice(
@@ -132,14 +132,15 @@ def _find_firsts(run: Lazy, order: str) -> Lazy:
     """Find the first occurrences of a run.
 
     Returns:
-        query_id, doc_id, times (how often it occurs), score, the columns of `PLACED_BY[order]`, iteration, rank, tag.
+        query_id, doc_id, times (how often the document occurs), score, the columns of `PLACED_BY[order]`, iteration,
+        rank, tag.
     """
     results = _take_results(run, order)
     if order == "interleaved":
         results = results.with_columns(position=_number_rows(*_IN_ITERATION, by=_BY_RANK))
     tag = ["tag"] if "tag" in run.collect_schema() else []
     carried = [*dict.fromkeys((*PLACED_BY[order], "iteration", "rank", *tag))]
-    # A document that occurs once has one score; where one occurs twice, the query does not keep its scores.
+    # The lowest score is the score of a document that occurs once. A query with repeats does not keep its scores.
     results = results.with_columns(at=nw.struct(*carried))
     grouped = find_first_rows(results, nw.col("at", "score").min(), nw.len().alias("times"))
     return grouped.with_columns(*(nw.col("at").struct.field(name) for name in carried)).drop("at")
@@ -155,7 +156,7 @@ def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
 
 
 def _place(order: str, *by: str) -> nw.Expr:
-    """Count the first occurrences of a query in an order; where all else is equal, doc_ids decide."""
+    """Number the first occurrences of a query in an order; doc_ids break ties."""
     return _number_rows("query_id", by=[*PLACED_BY[order], *by, "doc_id"])
 
 
@@ -166,16 +167,13 @@ def _span_iterations(run: Lazy) -> Lazy:
 
 
 def _take_results(run: Lazy, order: str) -> Lazy:
-    """Take the results that the ranking is made of, and add ranks and scores as `add_ranks` does in memory.
-
-    Where both are missing, results are ordered by doc_id.
-    """
+    """Take the results of the ranking, and add ranks and scores as `add_ranks` does; without either, order by doc_id."""
     results = run.filter(nw.col("doc_id") != EMPTY_DOC)
     if order == "last":
         last = _span_iterations(run).select("query_id", iteration="highest")
         results = results.join(last, on=["query_id", "iteration"], how="semi")
     columns = run.collect_schema().names()
-    if "rank" not in columns and "score" in columns:  # counted from the end: by score, then doc_id, both descending
+    if "rank" not in columns and "score" in columns:  # count from the end: both descend
         count = nw.col("doc_id").count().over(*_IN_ITERATION).cast(nw.Int64)
         results = results.with_columns(rank=count + 1 - _number_rows(*_IN_ITERATION, by=["score", "doc_id"]))
     elif "rank" not in columns:
@@ -186,7 +184,7 @@ def _take_results(run: Lazy, order: str) -> Lazy:
 
 
 def _has_whole_ranks(run: Lazy) -> bool:
-    """Tell whether ranks are whole numbers; only for floats is the engine asked."""
+    """Return whether ranks are whole numbers; queries the engine only for floats."""
     kind, rank = run.collect_schema().get("rank"), nw.col("rank")
     if kind is None or kind.is_integer():
         return True
@@ -196,16 +194,16 @@ def _has_whole_ranks(run: Lazy) -> bool:
 
 
 def _count_facts(run: Lazy, order: str) -> tuple[int, int]:
-    """Count queries that get new scores against their own, and results whose place is that of their doc_id."""
+    """Count the queries whose ranks contradict their scores, and the results that doc_ids order."""
     columns, results = run.collect_schema().names(), _take_results(run, order)
     if "rank" not in columns and "score" in columns:
-        return 0, 0  # ranks follow the scores, and then the doc_ids as in trec_eval
+        return 0, 0  # ranks follow the scores
     if "rank" not in columns:
         unordered = results.group_by(*_IN_ITERATION).agg(nw.len().alias("results")).filter(nw.col("results") > 1)
         return 0, int(collect(unordered.select(nw.col("results").sum())).item() or 0)  # the sum of no rows is null
     odd = _find_odd_queries(results, by=["rank"])
     found = collect(odd)
-    if found.get_column("tied").sum():  # to order all rows by three columns takes half as long again
+    if found.get_column("tied").sum():  # sorting by all three columns takes 1.5 times as long
         odd = _find_odd_queries(results, by=_BY_RANK)
         found = collect(odd)
     if found.is_empty():
@@ -218,9 +216,10 @@ def _count_facts(run: Lazy, order: str) -> tuple[int, int]:
 
 
 def _find_odd_queries(results: Lazy, by: list[str]) -> Lazy:
-    """Return query_id, rising (1 if in an iteration a better rank has a lower score), tied: the queries with either.
+    """Return the queries with contradicting scores or ties: query_id, rising, tied.
 
-    tied is the number of results that have their rank in common with another one of the iteration.
+    rising is 1 if a better rank has a lower score within an iteration. tied is the number of results that share their rank
+    with another one of the iteration.
     """
     score_before, rank_before = (nw.col(x).shift(1).over(*_IN_ITERATION, order_by=by) for x in ("score", "rank"))
     rank_after = nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=by)
@@ -235,10 +234,9 @@ def _find_odd_queries(results: Lazy, by: list[str]) -> Lazy:
 
 
 def _number_rows(*partition: str, by: Sequence[str]) -> nw.Expr:
-    """Count 1, 2, 3 ... in an order."""
     return nw.col("doc_id").cum_count().over(*partition, order_by=by).cast(nw.Int64)
 
 
 def _one_if(condition: nw.Expr) -> nw.Expr:
-    """Return 1 or 0 for a condition; 0 where it is null."""
+    """Return 1 or 0 for a condition; 0 for null."""
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))

@@ -1,4 +1,4 @@
-"""The ranking table: position and label of each document of a ranking, and what is judged of each query."""
+"""The ranking table: position and label of each document of a ranking, and the judgments of each query."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     number_queries,
 )
 
-#: Column -> the order of its positions: the score it looks at, and whether doc_ids of tied documents descend.
+#: Column of positions -> the score it sorts by, and whether the doc_ids of tied documents descend.
 POSITIONS = {
     "k": ("single", True),  # trec_eval: scores as 32-bit floats, doc_id descending
     "k_id": ("score", False),  # msmarco and judged: scores as 64-bit floats, doc_id ascending
     "k_gdeval": ("score", True),  # gdeval: scores as 64-bit floats, doc_id descending
 }
 
-#: Equal for equal documents of one query, and hardly ever for others.
+#: A hash of query and document.
 _KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
 
 
 @dataclass(frozen=True)
 class Judgments:
-    """The labels of all judged queries, which are named by their number from here on.
+    """The labels of all judged queries; a number identifies each query.
 
     Attributes:
-        query_ids: sorted; a query's number is its place.
-        labels: query, doc_id, relevance (Float64): one row per judged document, by query.
+        query_ids: sorted; the number of a query is its position.
+        labels: query, doc_id, relevance (Float64): one row per judged document, sorted by query.
     """
 
     query_ids: pl.Series
     labels: pl.DataFrame
 
     def number_queries(self, query_ids: pl.Series) -> pl.Series:
-        """Return the number of each query, null for one without judgments."""
+        """Return the number of each query; null without judgments."""
         return _number(query_ids, self.query_ids)
 
     def look_up(self, firsts: FirstOccurrences) -> pl.Series:
-        """Return the label of each first occurrence, null where it has none.
+        """Return the label of each first occurrence; null without one.
 
-        Rows and labels with the same hash are found first, in half the time of a join by text, and then compared.
+        Joins by hash, then compares the texts: this takes half the time of a join by text.
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
         rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
@@ -67,14 +67,14 @@ class Judgments:
 
     @cached_property
     def _starts(self) -> Any:
-        """The row of the labels at which each query begins, and behind them the number of rows."""
+        """The first row of each query in the labels, then the number of rows."""
         counts = np.bincount(self.labels.get_column("query"), minlength=len(self.query_ids))
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return one row per query, in the order of their numbers: query, query_id, and how many documents have a label.
+        """Return one row per query by number: query, query_id, NumJudged (its labels), and `NumRel(rel=...)`.
 
-        `NumJudged` counts any label, and `NumRel(rel=...)`, one column for each of `rels`, labels of at least that.
+        There is one column `NumRel(rel=...)` for each of `rels`; it counts the labels of at least rel.
         """
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
@@ -88,13 +88,13 @@ class Judgments:
         """Return the ideal ranking of each query: query, k, relevance of the labels above 0, descending.
 
         Args:
-            gains: what some labels are replaced by beforehand.
+            gains: label -> its replacement, applied first.
         """
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
         positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
-        # Two sorts by one column take less than half the time of one sort by both.
+        # Two sorts by one column take less than half the time of one sort by two.
         ranking = positive.sort("relevance", descending=True).sort("query", maintain_order=True)
         return ranking.insert_column(1, count_in_query(ranking.get_column("query")))
 
@@ -103,10 +103,10 @@ class RankingTable(NamedTuple):
     """A ranking with its labels.
 
     Attributes:
-        rows: query, k (1..n), relevance (Float64), k_id and k_gdeval where they differ from k, and doc_id where it is
-            known. Documents without a label have no row, or have null as their relevance. A lazy frame, with a row for
-            every document, where the ranking stays on its engine.
-        retrieved: query, NumRet: the number of documents of each judged query that has any; None for a lazy frame.
+        rows: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A
+            document without a label has no row, or null as its relevance. If the ranking stays on its engine, this is a
+            lazy frame with a row for every document.
+        retrieved: query, NumRet: the number of documents of each judged query with results; None for a lazy frame.
     """
 
     rows: Any
@@ -123,7 +123,7 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
 
     Args:
         qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
+        query_ids: the judged queries, if some of them have no row; by default those of `qrels`.
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
@@ -135,14 +135,14 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
 def tabulate_ranking(
     ranking: pl.DataFrame, judgments: Judgments, *, positions: Collection[str] = (), unjudged: bool = False
 ) -> RankingTable:
-    """Return the ranking table of a ranking, of the judged queries alone.
+    """Return the ranking table of a ranking, for its judged queries.
 
     Args:
-        ranking: query_id, doc_id, score: one row per document of a query; by descending score it is fastest.
+        ranking: query_id, doc_id, score: one row per document of a query; fastest if scores descend.
         judgments: the labels.
-        positions: the orders of tied documents that are needed beside trec_eval's; names of `POSITIONS`.
-        unjudged: also give a row, with null as its relevance, to each document without a label. No value of a measure
-            changes with them.
+        positions: the orders of tied documents that are needed in addition to trec_eval's; names of `POSITIONS`.
+        unjudged: also return rows for documents without a label, with null as their relevance. They do not change the
+            value of any measure.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -158,14 +158,14 @@ def tabulate_first_occurrences(
     firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str] = (),
     unjudged: bool = False,
 ) -> RankingTable:  # fmt: skip
-    """Return the ranking table of the ranking that first occurrences give, as `tabulate_ranking` does.
+    """Return the ranking table of first occurrences, as `tabulate_ranking` does of a ranking.
 
-    A query that keeps its scores may have them in any order, and tied. Any other is scored n, n-1, ..., 1: the place of a
-    document is its position.
+    A query that keeps its scores may have them in any order, and tied. Any other has the scores n, n-1, ..., 1, so the
+    place of a document is its position.
 
     Args:
         firsts: the first occurrences.
-        relevance: the label of each, null where it has none: `judgments.look_up(firsts)`.
+        relevance: the label of each, null without one: `judgments.look_up(firsts)`.
         judgments, positions, unjudged: as in `tabulate_ranking`.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
@@ -201,12 +201,12 @@ def place_documents(
 ) -> pl.DataFrame:
     """Return the position of each document within its query, from 1.
 
-    Scores that already descend need no sorting, and only tied documents have their doc_ids compared: in the order of
-    their UTF-8 bytes, which is also the order of Python's strings.
+    Scores that already descend are not sorted. Only the doc_ids of tied documents are compared, by their UTF-8 bytes, which
+    is also the order of Python's strings.
 
     Args:
         ranking: query (a number; the rows of a query stand together), score (Float64, never NaN).
-        doc_ids: from numbers of rows to their doc_ids; it is asked for tied documents alone.
+        doc_ids: row numbers -> their doc_ids; called only for tied documents.
         positions: names of `POSITIONS`.
 
     Returns:
@@ -237,7 +237,9 @@ def place_documents(
     if not tied.is_empty():
         tied = tied.with_columns(doc_ids(tied.get_column("row")).alias("doc_id"))
         for name in ("k", *sorted({*positions} - {"k"})):
-            placed_by = _write_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
+            by, id_descends = POSITIONS[name]
+            in_order = tied.sort("query", by, "doc_id", descending=[False, True, id_descends])
+            placed_by = _write_over(k, in_order.get_column("row"), tied.get_column("k"))
             if name == "k" or not placed_by.equals(columns["k"]):
                 columns[name] = placed_by
     return pl.DataFrame(columns)
@@ -247,13 +249,8 @@ def _same_as_before(column: str) -> pl.Expr:
     return (pl.col(column) == pl.col(column).shift(1)).fill_null(False)
 
 
-def _rows_in_order(tied: pl.DataFrame, score: str, id_descends: bool) -> pl.Series:
-    """Tied documents, in the order in which they take the positions that they have together."""
-    return tied.sort("query", score, "doc_id", descending=[False, True, id_descends]).get_column("row")
-
-
 def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:
-    """Return the places of queries among all, which are sorted; null where they are not among them."""
+    """Return the positions of queries in the sorted `query_ids`; null if absent."""
     if query_ids.is_empty():
         return pl.Series("query", [None] * len(some), dtype=pl.UInt32)
     place = query_ids.search_sorted(some).clip(upper_bound=len(query_ids) - 1)

@@ -68,7 +68,7 @@ def curve(
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
-        rel: the smallest good label, for measures that name none; None is 2.
+        rel: the smallest good label, for measures without their own `rel`. None: 2.
         upto: the last iteration; None is the last one of any query of any run.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
         resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000

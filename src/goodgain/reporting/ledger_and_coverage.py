@@ -57,12 +57,12 @@ def ledger(
     documents_of: str = "both",
     chunks: str = "collapse",
 ) -> pl.DataFrame:
-    """Count what each iteration of each query found: results, unique ones, duplicates, good ones, gain.
+    """Count what each iteration of each query found: results, unique ones, repeats, good ones, gain.
 
     Args:
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
-        rel: the smallest good label, also for measures that name none; None is 2.
+        rel: the smallest good label, also for measures without their own `rel`. None: 2.
         measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
         columns: name in the source -> name here, for columns of run or qrels with other names.
         documents, documents_of, chunks: as in `evaluate`.

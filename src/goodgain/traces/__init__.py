@@ -1,4 +1,4 @@
-"""Agent traces: logs of agents that search, in the formats they come in, to results and runs."""
+"""Reads the logs of search agents in many formats, and converts them to results and runs."""
 
 from goodgain.files.results import read_results, write_results
 from goodgain.traces.output.conversion import Conversion, convert_traces

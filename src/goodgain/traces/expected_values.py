@@ -1,4 +1,4 @@
-"""Checks of the values in a log: each returns the value with its type, or raises an error that names the place."""
+"""Checks the values in a log: each function returns the value with its type, or raises an error that names the place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from goodgain.errors import InputError
 
-_REMEDY = "correct or leave out the file, name its format with format=, or pass over such traces with errors='skip'"
+_REMEDY = "correct or remove the file, name its format with format=, or leave out such traces with errors='skip'"
 
 
 def format_place(at: str) -> str:
-    """Return a place as errors name it: without the `, at ` that is left where no JSON pointer follows."""
+    """Return a place for errors, without the `, at ` that remains if no JSON pointer follows."""
     return at.removesuffix(", at ")
 
 
@@ -36,7 +36,7 @@ def describe(value: Any) -> str:
 
 
 def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
-    """Return the error to raise for a value that is not what the format says."""
+    """Return the error to raise for a value that the format does not allow."""
     return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
 
 
@@ -44,7 +44,7 @@ def expect_list(value: Any, at: str) -> list[Any]:
     """Return a list; null becomes an empty one.
 
     Raises:
-        InputError: the value is something else; so in all functions below.
+        InputError: the value is something else; the functions below raise it too.
     """
     if value is None:
         return []
@@ -61,7 +61,7 @@ def expect_object(value: Any, at: str) -> dict[str, Any]:
 
 
 def expect_text(value: Any, at: str) -> str:
-    """Return a text, which must be there."""
+    """Return a text; null is an error."""
     if not isinstance(value, str):
         raise unexpected_value(at, "text", value)
     return value
@@ -77,7 +77,7 @@ def expect_optional_text(value: Any, at: str) -> str | None:
 def as_word(value: Any, default: str = "") -> str:
     """Return a word such as a type or role, to look up in a table.
 
-    What is not text becomes a word that no table has: a list or an object cannot be looked up in a set.
+    Any other value becomes a word that no table has: lists and objects cannot be looked up in a set.
     """
     if value is None:
         return default
@@ -98,7 +98,7 @@ def expect_id(value: Any, at: str) -> str | None:
 def as_number(value: Any) -> float | None:
     """Return a finite number, also from text; None for anything else.
 
-    It raises nothing: only scores are read with it, and a run without scores is a run.
+    It never raises: it reads only scores, which a run may lack.
     """
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
@@ -110,7 +110,7 @@ def as_number(value: Any) -> float | None:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Return a time of ISO 8601; None if it is not one. A time without a zone is taken as UTC, which programs log in."""
+    """Parse a time in ISO 8601, without a zone as UTC; return None if it is not one."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:

@@ -1,11 +1,10 @@
-"""The model that every trace format is turned into: Trace > Turn > Step > call > Result.
+"""The common model of all trace formats: Trace > Turn > Step > call > Result.
 
 A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/queries_and_costs.py` makes
 `SearchCall`s of those that searched.
 
-The classes are msgspec structs, which are cheaper to make than named tuples and dataclasses: one is made for every
-result. They form trees and never cycles, so they are hidden from the garbage collector (`gc=False`), which saves a
-tenth of the time.
+The classes are msgspec structs, because every result is one: named tuples and dataclasses take longer to create. They
+never form cycles, so the garbage collector need not track them (`gc=False`), which saves a tenth of the time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 
 from goodgain.traces.tools import extract_queries
 
-#: What became of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
+#: The outcome of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
 
 #: name -> value, in the order found.
@@ -25,7 +24,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class UnknownItem(msgspec.Struct, frozen=True, gc=False):
-    """An item in a log that a format does not understand: what it is, where it stands, and what was expected."""
+    """An item in a log that a format does not understand: its kind, its place, and what was expected."""
 
     what: str
     at: str
@@ -33,7 +32,7 @@ class UnknownItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """What a call of a model, or several, cost, as far as the log has it; `cost` is in the log's currency."""
+    """The recorded usage of one or more model calls; `cost` is in the log's currency."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -42,7 +41,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unanswered(Enum):
-    """The type of `UNANSWERED`, the output of a call without an answer; None would not do, as it is an answer."""
+    """The type of `UNANSWERED`, the output of a call without an answer; None is an answer."""
 
     UNANSWERED = "unanswered"
 
@@ -65,10 +64,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: its status, the results in the order given, and what was asked.
+    """One search: its status, its results in order, and its queries or the call's arguments (`asked`).
 
-    `asked` holds the queries, or the arguments of the call. `queries` is computed from it only where it is needed, as
-    most runs are made without it.
+    `queries` is computed on demand, because most runs do not need it.
     """
 
     status: Status
@@ -83,19 +81,19 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A call as the log holds it; mutable, because its answer stands further down in the log.
+    """A call in a log; mutable, because its answer comes later in the log.
 
     Attributes:
         tool: the tool's name, as the log spells it.
         arguments: what it was called with: an object, or JSON text.
         output: what it returned, in whatever shape.
-        spare: a second place with the output, read where `output` cannot be.
+        spare: a second form of the output, read if `output` cannot be.
         failed: whether the log says that the call failed.
         is_search: whether the call is a search; None: the tool's name decides.
-        remedy: what would have recorded the results, for calls that lack them.
-        may_lack: the format leaves the output of single calls empty: such a call is unrecorded, and is counted in a
-            notice rather than raised as an error.
-        doc_type: the type of every result (`passage`), where the tool knows it.
+        remedy: how to record the results, for calls without them.
+        may_lack: whether the format may lack the output of single calls: these are unrecorded, and a notice counts them
+            instead of an error.
+        doc_type: the type of every result (`passage`), if the tool gives it.
         queries: the queries, for a call whose `arguments` do not hold them.
         at: the place in the log.
     """
@@ -115,12 +113,12 @@ class ToolCall(msgspec.Struct, gc=False):
 
     @property
     def answered(self) -> bool:
-        """Whether the log says what became of the call."""
+        """Whether the log has the outcome of the call."""
         return self.output is not UNANSWERED or self.failed
 
 
 class Step(msgspec.Struct, gc=False):
-    """One step of the agent: the calls it made side by side, and what the step cost, where that was asked for."""
+    """One step of the agent: its parallel calls and, if costs are read, its usage."""
 
     calls: list[ToolCall] = msgspec.field(default_factory=list)
     index: int = 0
@@ -143,13 +141,14 @@ class Trace(msgspec.Struct, gc=False):
 
     Attributes:
         turns: at least one.
-        query_id: the trace's own; None where it has none.
-        tag: the system, where the log names it.
-        run: which of several runs of its system this is (Inspect's epoch): the column `replicate` of the results.
-        number: its place in a file of several traces, from 1; None where the file is the trace.
+        query_id: the trace's own; None if it has none.
+        tag: the system, if the log names it.
+        run: the name of this run among the runs of its system (Inspect's epoch): the column `replicate` of the results.
+        number: its position in a file of several traces, from 1; None if the file is one trace.
         record: the object it was read from, for query ids by field path.
         at: the place in the log.
-        unknown: what the format did not understand in it. A trace with any of this and no search is an error.
+        unknown: the items that the format did not understand. A trace with unknown items and no search is an error.
+        outcomes: scores, rewards and feedback by name, where `record` does not hold them.
     """
 
     turns: list[Turn]
@@ -161,3 +160,4 @@ class Trace(msgspec.Struct, gc=False):
     number: int | None = None
     record: Any = None
     unknown: tuple[UnknownItem, ...] = ()
+    outcomes: dict[str, float] | None = None

@@ -1,4 +1,4 @@
-"""The counts of a reading: traces, turns, steps, searches by tool, results, and what could not be read."""
+"""The counts of a reading: traces, turns, steps, searches by tool, results, and faults."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from goodgain.errors import notice
 from goodgain.traces.tools import describe_tool, is_known_tool, write_tools
 
-#: Errors that a notice quotes, ids of queries and names that it lists; the others are counted.
+#: How many errors, query ids and names a notice shows; it counts the others.
 _MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
-#: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
+#: How many kinds of unknown items are counted separately: malicious input may invent any number.
 _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The run that a query belongs to: its system, and which of several runs of the system it is."""
+    """The run that a query belongs to: its system, and its name among the runs of the system."""
 
     system: str | None = None
     replicate: str | None = None
@@ -101,7 +101,7 @@ class Summary(msgspec.Struct):
 
     @property
     def called_tools(self) -> set[str]:
-        """The names of all tools that the logs call, also in turns that are not used."""
+        """The names of all tools that the logs call, including turns that are not used."""
         return {*self.searches, *self.skipped_tools, *self.tools_elsewhere}
 
     def pop_counts(self) -> Summary:
@@ -112,7 +112,7 @@ class Summary(msgspec.Struct):
         return taken
 
     def count_error(self, error: Exception) -> None:
-        """Count a trace or file that was passed over because of an error."""
+        """Count a trace or file that was left out because of an error."""
         self.errors += 1
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
@@ -129,7 +129,7 @@ class Summary(msgspec.Struct):
         self.first_other_root = self.first_other_root or f"{name[:40]!r} at {at}"
 
     def count_unread(self, number: int, at: str) -> None:
-        """Count what looks like results in the output of one search, and was not read; `at` is the search's place."""
+        """Count the values in the output of the search at `at` that look like results but were not read."""
         if number:
             self.unread += number
             self.searches_with_unread += 1
@@ -183,7 +183,6 @@ class Summary(msgspec.Struct):
         return "\n".join([*lines, *self.choices])
 
     def _describe_tools(self) -> list[str]:
-        """Return a line for each tool: how often it was called, and whether it counts as a search."""
         lines = []
         for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
             for name, count in counts.most_common():
@@ -193,22 +192,22 @@ class Summary(msgspec.Struct):
         return lines or ["  none"]
 
     def _describe_elsewhere(self) -> str:
-        """Return how many searches stand in the turns that are queries."""
+        """Return how many searches are in the turns that are queries."""
         used = sum(self.searches.values())
         which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
         earlier = f"; queries that searched in earlier turns only: {self.queries_searched_earlier}"
         return (
-            f"{used} of {used + self.searches_elsewhere} searches stand in {which}; turns='all' counts the others"
+            f"{used} of {used + self.searches_elsewhere} searches are in {which}; turns='all' counts the others"
             f"{earlier if self.queries_searched_earlier else ''}"
         )
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
-        for text in [*self._find_odd_ids(), *self._find_overlooked(), *self._find_unread()]:
+        for text in [*self._describe_query_ids(), *self._describe_missed_searches(), *self._describe_missing_results()]:
             notice(text)
 
-    def _find_odd_ids(self) -> Iterator[str]:
-        """Yield a notice for ids that are not the ones that the caller may expect."""
+    def _describe_query_ids(self) -> Iterator[str]:
+        """Yield a notice for query ids that the caller may not expect."""
         if self.own_ids:
             yield (
                 f"query_id= was not used where logs have query ids of their own: {self.own_ids}, such as "
@@ -222,22 +221,21 @@ class Summary(msgspec.Struct):
             )
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
-                f"the {self.joined_runs} share no query: neither ids nor questions are the same. Name the queries that are "
-                "the same with query_ids=."
+                f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
+                "with query_ids=."
             )
 
-    def _find_overlooked(self) -> Iterator[str]:
-        """Yield a notice for searches that may be overlooked, or grouped other than the agent made them."""
+    def _describe_missed_searches(self) -> Iterator[str]:
+        """Yield a notice for searches that may be missing, or not grouped as the agent made them."""
         for name, count in self.calls_as_iterations.items():
             yield (
-                f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
-                "counted as an iteration of its own; say iteration='call' to agree, iteration='step' to group them"
+                f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
+                "an iteration; pass iteration='call' to confirm this, iteration='step' to group them"
             )
         if self.unknown:
             yield (
-                f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
-                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
-                "missing"
+                f"{sum(self.unknown.values())} items in the traces are not understood and were left out: "
+                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; any searches among them are missing"
             )
         if self.other_roots:
             yield (
@@ -256,33 +254,32 @@ class Summary(msgspec.Struct):
         if missed and not any(choice.startswith("tools=") for choice in self.choices):
             yield (
                 f"the answers of tools that do not count as searches look like lists of results: {shown}; "
-                f"if they search, say {write_tools(filter(None, [*self.searches, *missed]))}"
+                f"if they search, pass {write_tools(filter(None, [*self.searches, *missed]))}"
             )
 
-    def _find_unread(self) -> Iterator[str]:
-        """Yield a notice for costs and results that are not in the log or could not be read, and for traces left out."""
+    def _describe_missing_results(self) -> Iterator[str]:
+        """Yield a notice for costs and results that are missing or could not be read, and for traces left out."""
         if self.costs_read and not self.costs_known:
             yield (
-                "the traces have no tokens, seconds or prices where their format keeps them: all costs are null; docs/traces "
-                "says which formats have them"
+                "the traces have no tokens, seconds or prices, so all costs are null; docs/traces lists the formats that "
+                "record them"
             )
         if self.unread:
             yield (
                 f"{self.searches_with_unread} searches have {self.unread} objects or texts in their output that look "
-                f"like results and stand in no list that was read, the first at {self.first_unread}: they are not among the "
-                "results; read such output with parse= if they belong there"
+                f"like results and were not read, the first at {self.first_unread}; if they are results, read them with parse="
             )
         if self.blank:
             yield (
-                f"{self.blank} searches have an empty text in place of their results, the first at {self.first_blank}: "
-                "what they returned is not in the log, and they stand as searches without results; "
-                "say unrecorded='empty' to agree, 'skip' to leave their iterations out"
+                f"{self.blank} searches have an empty text in place of their results, the first at {self.first_blank}, and "
+                "count as searches without results; pass unrecorded='empty' to confirm this, 'skip' to leave their "
+                "iterations out"
             )
         if self.unparsed:
             yield (
-                f"{self.unparsed} searches have output that could not be read and stand as searches without results: "
+                f"{self.unparsed} searches have output that could not be read and count as searches without results: "
                 f"{self.unparsed_iterations} iterations of {self.unparsed_queries} queries; "
-                "read them with parse=, or say with tools= which tools search"
+                "read them with parse=, or name the search tools with tools="
             )
         if self.errors:
             more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""

@@ -1,4 +1,4 @@
-"""Decides whether a tool is a search, by the table of known names and else by the words of its name; finds queries."""
+"""Decides whether a tool is a search, by the table of known names or else by the words of its name; finds queries."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import orjson
 from goodgain.errors import InputError
 
 ToolPredicate = Callable[[str], bool]
-#: What a tool is. A search of code is counted only where `tools=` names it.
+#: The kinds of tools. A search of code counts only if `tools=` names it.
 Decision = Literal["search", "search of code", "not a search"]
 
 SEARCH: Decision = "search"
 CODE_SEARCH: Decision = "search of code"
 NOT_SEARCH: Decision = "not a search"
 
-#: The tools in use, by name. Names are compared in lower case and without signs: `WebSearch` is web_search. Searches that
-#: answer in prose are among them: their results are unparsed or unrecorded, which is an error and not a zero.
+#: The tools in use, by name. Names are compared in lower case and without punctuation: `WebSearch` is web_search. Searches
+#: that answer in prose are included: their results are unparsed or unrecorded, which is an error and not a zero.
 _NAMES: dict[Decision, str] = {
     SEARCH: """
         web_search web_search_preview google_web_search google_search browser.search web.run web__run
@@ -39,8 +39,8 @@ _NAMES: dict[Decision, str] = {
     CODE_SEARCH: """
         grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files
     """,
-    # They open pages, search for tools, replace text, or search what is not documents: the agent's own notes, pictures,
-    # the user's mail and calendar, prices.
+    # They open pages, search for tools, replace text, or search for other things than documents: the agent's own notes,
+    # pictures, the user's mail and calendar, prices.
     NOT_SEARCH: """
         WebFetch fetch visit visit_webpage open_page open_url find_in_page get_document tavily_extract tavily_crawl
         tavily_map firecrawl_scrape firecrawl_crawl firecrawl_map firecrawl_extract crawling_exa web_fetch_exa
@@ -50,9 +50,9 @@ _NAMES: dict[Decision, str] = {
         Task Agent python_interpreter final_answer final_result query lookup deep_research
     """,
 }
-#: Names that tools of both kinds have: OpenAI's file_search finds documents, Cursor's names of files.
+#: Ambiguous names: OpenAI's file_search finds documents, Cursor's finds names of files.
 _DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research")
-#: Tools that search only where their arguments have this key: Codex's web tool also opens pages and finds in them.
+#: Tools that search only if their arguments have this key: Codex's web tool also opens pages and finds text in them.
 _SEARCHES_WITH = {"webrun": "search_query"}
 
 #: A tool that the table lacks is a search if its name has a word of the first set and none of the second:
@@ -60,18 +60,18 @@ _SEARCHES_WITH = {"webrun": "search_query"}
 _SEARCH_WORDS = {"search", "searches", "retrieve", "retrieves", "retriever", "retrieval"}
 _OTHER_WORDS = {"visit", "fetch", "find", "memory", "memories"}
 
-#: `mcp__brave-search__get_page`: the server's name says nothing of its tool.
+#: `mcp__brave-search__get_page`: the server's name says nothing about its tool.
 _MCP_SERVER = re.compile(r"^mcp__.+?__(?=.)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SIGNS = re.compile(r"[\W_]+")
 
-#: Arguments that hold what was searched for, the best first.
+#: Arguments that hold the query, the best first.
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
 
 
 def _normalise_name(name: str) -> str:
-    """Return a name as the table is asked for it: without an MCP server before it, in lower case, without signs."""
+    """Return the key of a name in the table: without its MCP server, in lower case, without punctuation."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
 
 
@@ -82,7 +82,7 @@ _DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
 def decide_tool(name: str) -> Decision:
-    """Return what a tool of this name is: as the table says, else by the words of its name.
+    """Return the kind of a tool, by the table or else by the words of its name.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "research")]
     ['search', 'search of code', 'not a search', 'search', 'not a search']
@@ -97,7 +97,7 @@ def decide_tool(name: str) -> Decision:
 
 
 def is_known_tool(name: str) -> bool:
-    """Return whether the table decides on a tool of this name, without doubt."""
+    """Return whether the table has a tool of this name, and the name is not ambiguous."""
     key = _normalise_name(name)
     return key in _TABLE and key not in _DOUBTFUL_KEYS
 
@@ -119,12 +119,12 @@ def find_needed_argument(name: str) -> str | None:
 
 
 def has_argument(arguments: Any, key: str) -> bool:
-    """Return whether a call has an argument, of which the log may be an object or JSON text."""
+    """Return whether a call has an argument; `arguments` is an object or JSON text."""
     if isinstance(arguments, str):
         try:
             arguments = orjson.loads(arguments)
         except orjson.JSONDecodeError:
-            return True  # what cannot be read may have searched
+            return True  # an unreadable call may have searched
     return not isinstance(arguments, dict) or bool(arguments.get(key))
 
 
@@ -140,7 +140,7 @@ def describe_tool(name: str, *, counted: bool) -> str:
 
 
 class NamedTools(frozenset[str]):
-    """The names of the search tools, called as a predicate; a class, so that it can be pickled for other processes."""
+    """The names of the search tools as a predicate; a class, because other processes must unpickle it."""
 
     def __call__(self, name: str) -> bool:
         return name in self or _MCP_SERVER.sub("", name) in self
@@ -151,14 +151,16 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     if tools is None:
         return is_search_tool
     if callable(tools):
-        return partial(_ask, tools)
+        return partial(_call_predicate, tools)
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
-        raise InputError("tools= takes the names of the search tools, or a function of a name that says True or False")
+        raise InputError(
+            "tools= takes the names of the search tools, or a function of a name that returns True or False"
+        )
     return NamedTools(names)
 
 
-def _ask(tools: ToolPredicate, name: str) -> bool:
+def _call_predicate(tools: ToolPredicate, name: str) -> bool:
     try:
         return tools(name)
     except Exception as error:
@@ -166,7 +168,7 @@ def _ask(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:
-    """Raise unless some tool of a log, by the names of all that it calls, is one that the user named as a search."""
+    """Raise if a log calls none of the tools that the user named as searches."""
     named = make_tool_predicate(tools)
     if isinstance(named, NamedTools) and called and not any(map(named, called)):
         names, others = (", ".join(sorted(some)) for some in (named, filter(None, called)))
@@ -179,7 +181,7 @@ def write_tools(names: Iterable[str]) -> str:
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
-    """Return the queries in a call's arguments. They are only shown to people, so nothing is an error here."""
+    """Return the queries in a call's arguments; they are only displayed, so nothing is an error."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()

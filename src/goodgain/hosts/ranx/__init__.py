@@ -1,10 +1,10 @@
 """Adds our measures to `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
 
-Importing this module registers them. `Run` and `Qrels` are subclasses of ranx's: classic metrics use them as they use
-ranx's own, and our measures get the iterations and the labels as they are. A plain `ranx.Run` is one iteration.
+Importing this module registers them. `Run` and `Qrels` are subclasses of the classes of ranx: classic metrics use them in
+the same way, and our measures get the iterations and the original labels. A plain `ranx.Run` is one iteration.
 
-`ranx.evaluate` and `ranx.compare` look up the functions that they call in their own modules. These functions are replaced
-there by wrappers that handle our measures, and pass everything else on to the originals.
+`ranx.evaluate` and `ranx.compare` look up functions in their own modules. Wrappers replace these functions: they handle our
+measures, and pass everything else to the originals.
 
 >>> import polars as pl
 >>> import ranx
@@ -31,7 +31,7 @@ from goodgain.measures.names import HOST_NAMES
 
 __all__ = ["Qrels", "Run", "register", "unregister"]
 
-# As attributes of ranx.meta these names are functions; the modules of the same names are in sys.modules only.
+# As attributes of ranx.meta these names are functions; only sys.modules has the modules.
 _evaluate: Any = sys.modules["ranx.meta.evaluate"]
 _compare: Any = sys.modules["ranx.meta.compare"]
 
@@ -41,13 +41,13 @@ Function = Callable[..., Any]
 def register() -> None:
     """Let `ranx.evaluate` and `ranx.compare` take our measures; a second call changes nothing.
 
-    A name that ranx itself has keeps its meaning, with a notice.
+    A name that ranx already has keeps its meaning, with a notice.
     """
     if _compare.Report is Report:
         return
     for name, measure in HOST_NAMES.items():
         if metric_labels.setdefault(name, str(measure)) != str(measure):
-            notice(f"ranx has a metric {name} of its own, which stays; ours is {measure} in goodgain.evaluate")
+            notice(f"ranx has its own metric {name}, which stays; for ours use {measure} in goodgain.evaluate")
     for name, replacing in _REPLACED.items():
         setattr(_evaluate, name, replacing(getattr(_evaluate, name)))
     _compare.Report = Report
@@ -66,7 +66,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics: ours are parsed first, because it refuses -l2.5 and takes any name with rbp for RBP."""
+    """Wrap ranx's parser of metrics. Ours are parsed first: ranx refuses -l2.5, and reads any name with rbp as RBP."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -79,7 +79,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap the function that finds a metric's function: ours get qrels and run as given, ranx's get ranx's form."""
+    """Wrap the look-up of a metric's function: our measures get qrels and run as given, ranx's get the form of ranx."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:
@@ -93,9 +93,9 @@ def _wrap_switch(original: Function) -> Function:
 
 
 def _wrap_convert(original: Function) -> Function:
-    """Wrap a conversion to ranx's form, so that it is made for ranx's metrics only.
+    """Wrap a conversion to the form of ranx, to make it for ranx's metrics only.
 
-    That form has hashes in place of ids, which may collide, and from which ids cannot be restored.
+    That form replaces ids by hashes, which may collide and cannot be reversed.
     """
 
     @functools.wraps(original)
@@ -105,7 +105,7 @@ def _wrap_convert(original: Function) -> Function:
     return convert
 
 
-#: Function of ranx.meta.evaluate -> the function that wraps it.
+#: Function of ranx.meta.evaluate -> its wrapper.
 _REPLACED: dict[str, Callable[[Function], Function]] = {
     "extract_metric_and_params": _wrap_extract,
     "metric_switch": _wrap_switch,

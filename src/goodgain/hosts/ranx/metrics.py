@@ -1,4 +1,4 @@
-"""Computes our measures as metrics of ranx: reads their names, and returns their values for `ranx.evaluate`."""
+"""Computes our measures as metrics of ranx: parses their names, and returns their values to `ranx.evaluate`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
-    """Return the measure that a metric such as `sre@3-l2.5` means: @ is a cutoff in iterations, -l the threshold.
+    """Parse a metric such as `sre@3-l2.5`: @ is a cutoff in iterations, -l the threshold.
 
-    Returns None if the metric is not ours. A name of ours that ranx has itself is ranx's: ranx's table of labels tells, as
-    registration puts our names there.
+    Returns None if the metric is not ours. Registration puts our names into ranx's table of labels; a name that was there
+    before belongs to ranx.
 
     >>> parse_metric("sre@3-l2.5")
     SRE(rel=2.5)@3
@@ -40,7 +40,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(name))
     if parts is None:
         raise MeasureError(
-            f"{metric!r}: write {name}, {name}@3 to cut off after 3 iterations, {name}@3-l2.5 for labels from 2.5"
+            f"{metric!r}: write {name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
         )
     cutoff, rel = parts["cutoff"], parts["rel"]
     measure = _set_parameters(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
@@ -55,22 +55,22 @@ def _set_parameters(name: str, cutoff: int | None, rel: float | None) -> GoodGai
 
 
 class Given:
-    """The qrels or run that `ranx.evaluate` was given; a form of it is made when the first metric needs it."""
+    """The qrels or run given to `ranx.evaluate`; each form of it is made on first use."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
-            source.sort()  # as ranx does before it converts: it saves values by position
+            source.sort()  # as ranx does before it converts
         self.source = source
         self._converted = converted
         self._pairs: dict[Given, Pair] = {}
 
     @cached_property
     def for_classic(self) -> Any:
-        """The form that ranx's metrics take, with hashed ids."""
+        """The form for ranx's metrics, with hashed ids."""
         return self._converted(self.source)
 
     def pair_with(self, qrels: Given) -> Pair:
-        """Return this run together with qrels; the same pair for the same qrels, as it stores ledgers."""
+        """Pair this run with qrels; the same qrels give the same pair, which stores ledgers."""
         if qrels not in self._pairs:
             run, query_ids = find_iterations(self.source), [*map(str, self.source.keys())]
             self._pairs[qrels] = Pair(find_judgments(qrels.source), run, query_ids)
@@ -78,7 +78,7 @@ class Given:
 
 
 class Pair:
-    """A run with qrels: the ledger is made once for each threshold, and values once for each threshold and cutoff."""
+    """A run with qrels; makes each ledger once per threshold, and values once per threshold and cutoff."""
 
     def __init__(self, qrels: Qrels, run: Run, query_ids: list[str]) -> None:
         self._qrels = qrels
@@ -88,7 +88,7 @@ class Pair:
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
 
     def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the value of a measure, written as a metric, for each query, in the run's order of queries."""
+        """Return the value of a measure for each query, in the order of the run."""
         if measure.declaration.uses_rel and measure.rel not in self._qrels.warned_rels:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(self._qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
@@ -99,11 +99,11 @@ class Pair:
         found = self._tables[key].get_column(str(measure))
         if found.null_count():
             query_id = self._query_ids[found.is_null().arg_true()[0]]
-            raise InputError(f"query {query_id!r} has no label in these qrels; take it out of qrels and run")
+            raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
         return found.to_numpy()
 
     def _score_all_measures(self, rel: float, cutoff: int | None) -> pl.DataFrame:
-        """Return the values of all measures with this threshold and cutoff, which take little longer than one alone."""
+        """Return the values of all measures with this threshold and cutoff: this takes little longer than one measure."""
         scores = final_values(list(_list_measures(rel, cutoff)), {rel: self._count(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")
@@ -111,7 +111,7 @@ class Pair:
     def _count(self, rel: float) -> Counts:
         if rel not in self._counts:
             qrels, run = self._qrels, self._run
-            if self._counts:  # a notice about a run is given once
+            if self._counts:  # give notices on a run once
                 self._counts |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
             else:
                 self._counts = count_with_notices(qrels, run, [rel])

@@ -1,4 +1,4 @@
-"""A report of ranx in which measures that are better when lower are compared in their direction."""
+"""A report of ranx that compares measures to minimise in their own direction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 @dataclass(frozen=True)
 class _Column:
-    """The properties of one of our measures that a report needs, as plain values, so that a report can be pickled."""
+    """The properties of a measure that a report needs, as plain values: a report must be picklable."""
 
     label: str
     arrow: str
@@ -26,12 +26,12 @@ class _Column:
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """The report that `ranx.compare` returns: superscripts, bold and wins go to the lower value where lower is better.
+    """The report that `ranx.compare` returns: superscripts, bold and wins go to the better value, also if it is lower.
 
-    Columns of other metrics, and reports without any of ours, are the same as ranx's own.
+    Columns of other metrics, and reports without our measures, are those of ranx.
 
     Raises:
-        InputError: two runs have the same name, so that ranx has overwritten the values of the first.
+        InputError: two runs have the same name: ranx has then overwritten the values of the first.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -60,11 +60,11 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         return str(_Shown(self, _LATEX_ARROWS).to_latex())
 
     def get_metric_label(self, m: str) -> str:
-        """Return `SRR@3 ↓` for one of ours, and ranx's label for any other metric."""
+        """Return `SRR@3 ↓` for a measure of ours, and ranx's label for any other metric."""
         return _Shown(self).get_metric_label(m)
 
     def get_superscript_for_table(self, model: str, metric: str) -> str:
-        """Return the letters of the models that this one is significantly better than."""
+        """Return the letters of the models that are significantly worse than this one."""
         return str(_Shown(self).get_superscript_for_table(model, metric))
 
     def get_superscript_for_latex(self, model: str, metric: str) -> str:
@@ -72,26 +72,23 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         return str(_Shown(self).get_superscript_for_latex(model, metric))
 
     def get_phantoms_for_latex(self, model: str, metric: str) -> str:
-        """Return invisible letters of the other models, so that columns align."""
+        """Return the letters of the other models, invisible, to align columns."""
         return str(_Shown(self).get_phantoms_for_latex(model, metric))
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report in which `>` between values means better, so that ranx's own code marks the right ones.
-
-    It is made for one output and then discarded: the `results` of a `Report` are plain numbers.
-    """
+    """A copy of a report for one output. `>` between its values means better, so ranx's code marks the right ones."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
         self._arrows = arrows or {}
         self.results = {
-            model: {metric: self._wrap_value(metric, value) for metric, value in values.items()}
+            model: {
+                metric: _Value(value, self._columns[metric]) if metric in self._columns else value
+                for metric, value in values.items()
+            }
             for model, values in report.results.items()
         }
-
-    def _wrap_value(self, metric: str, value: float) -> float:
-        return _Value(value, self._columns[metric]) if metric in self._columns else value
 
     def get_metric_label(self, m: str) -> str:
         column = self._columns.get(m)
@@ -100,7 +97,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         return f"{column.label} {self._arrows.get(column.arrow, column.arrow)}"
 
     def format_score(self, score: float) -> str:
-        """Return a value as text, as a percentage only if it is a share: 1 iteration is not 100 %."""
+        """Return a value as text; only a share can be a percentage: 1 iteration is not 100 %."""
         if isinstance(score, _Value) and not score.column.is_share:
             return f"{score:.{self.rounding_digits}f}"
         return str(super().format_score(score))
@@ -119,7 +116,7 @@ class _Value(float):
     def __gt__(self, other: float) -> bool:
         """Return whether this value is better than the other.
 
-        ranx starts its search for the best at the plain number 0. A value that is better when lower counts as better than it.
+        ranx starts its search for the best value at the plain number 0: any value to minimise is better than that.
         """
         if not self.column.less_is_better:
             return float(self) > float(other)
@@ -133,7 +130,6 @@ class _Value(float):
 
 
 def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
-    """Return the columns that are our measures, by the names of their metrics."""
     columns = {}
     for metric in metrics:
         measure = parse_metric(metric)

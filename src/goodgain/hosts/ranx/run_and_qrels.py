@@ -1,4 +1,4 @@
-"""Subclasses of ranx's run and qrels that also keep iterations and labels; tables as the typed dicts of ranx, and back."""
+"""Run and qrels of ranx that keep iterations and labels; converts tables to ranx's typed dicts and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def _refuse_call(why: str) -> Any:
-    """Return a method that raises an error, in place of one of ranx's that would change only what ranx's metrics see."""
+    """Return a method that raises an error: ranx's own method would change the data for ranx's metrics only."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -35,7 +35,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
 
     Args:
         source: what `goodgain.read_run` takes, or a `ranx.Run` (one iteration).
-        name: the name of the system; by default the file's stem.
+        name: the name of the system; by default the stem of the file.
         order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
         reading: options of `goodgain.read_run`: gaps, first, errors.
 
@@ -60,7 +60,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         self.sort()
 
     def make_comparable(self, qrels: ranx.Qrels) -> Run:
-        """Add empty results for queries missing from the run, and remove queries that are not in the qrels, as ranx does."""
+        """Add empty results for queries that the run lacks, and remove queries that the qrels lack, as ranx does."""
         super().make_comparable(qrels)
         rows = self.iterated.rows
         kept = rows.filter(pl.col("query_id").is_in(list(self.run)))
@@ -69,22 +69,21 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         return self
 
     add = add_score = add_multi = _refuse_call(
-        "a goodgain.hosts.ranx.Run is made whole: its iterations would not know of the new results; "
-        "make another from all rows"
+        "a goodgain.hosts.ranx.Run cannot change: its iterations would lack the new results; make another from all rows"
     )
     from_dict = from_file = from_df = from_parquet = from_ranxhub = _refuse_call(
-        "ranx's readers know no iterations; write goodgain.hosts.ranx.Run(path), which also takes a frame or a dict"
+        "ranx's readers drop iterations; write goodgain.hosts.ranx.Run(path), which also takes a frame or a dict"
     )
 
 
 class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     """A `ranx.Qrels` that keeps fractional labels and labels by iteration.
 
-    ranx's own class cuts the label 2.9 down to 2; with this class its metrics get 2.9.
+    The class of ranx truncates the label 2.9 to 2; with this class its metrics get 2.9.
 
     Args:
         source: what `goodgain.read_qrels` takes, or a `ranx.Qrels`.
-        name: by default the file's stem.
+        name: by default the stem of the file.
         reading: options of `goodgain.read_qrels`: labels, errors.
 
     Attributes:
@@ -107,30 +106,30 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         self.sort()
 
     def to_typed_list(self) -> Any:
-        """Return the form that ranx's metrics take; with labels by iteration, it has the largest label of each document."""
+        """Return the form for ranx's metrics; with labels by iteration, it has the largest label of each document."""
         differing = count_differing_labels(self.judged.frame) if self.judged.labels else 0
         if differing:
             notice(
-                f"labels by iteration: a classic metric of ranx takes the largest label of the {differing} documents "
-                "whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
+                f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "
+                "differ. To use the label of the first occurrence, call goodgain.evaluate."
             )
         return super().to_typed_list()
 
     add = add_score = add_multi = set_relevance_level = _refuse_call(
-        "a goodgain.hosts.ranx.Qrels is made whole: our measures would not know of the change; make another from all "
-        "labels, and write -lN after a metric for its threshold"
+        "a goodgain.hosts.ranx.Qrels cannot change: our measures would not see it; make another from all labels, and write "
+        "-lN after a metric for its threshold"
     )
     from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refuse_call(
-        "ranx's readers cut labels down to whole ones; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, "
+        "ranx's readers truncate labels to whole numbers; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, "
         "a dict or an ir_datasets id"
     )
 
 
-_WANTED = "our measures get no ids of documents from a {0} here; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
+_WANTED = "a {0} here has no doc_ids for our measures; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
 
 
 def find_iterations(run: Any) -> formats.Run:
-    """Return the iterations of a run that `ranx.evaluate` takes; a plain `ranx.Run` or a dict is one iteration."""
+    """Return the iterations of a run for `ranx.evaluate`; a plain `ranx.Run` or a dict is one iteration."""
     if isinstance(run, Run):
         return run.iterated
     if isinstance(run, ranx.Run):
@@ -143,7 +142,7 @@ def find_iterations(run: Any) -> formats.Run:
 
 
 def find_judgments(qrels: Any) -> formats.Qrels:
-    """Return the judgments of qrels that `ranx.evaluate` takes."""
+    """Return the judgments of qrels for `ranx.evaluate`."""
     if isinstance(qrels, Qrels):
         return qrels.judged
     if isinstance(qrels, ranx.Qrels):
@@ -153,13 +152,13 @@ def find_judgments(qrels: Any) -> formats.Qrels:
     raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))
 
 
-# ranx makes typed dicts from arrays of fixed-width text, for which numba compiles again (for 10 s and more) whenever the
-# longest id has another width, and reads them in Python at 0.1 ms per id. Here ids are one array of code points both ways.
+# ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each new width of the longest
+# id. It reads them in Python at 0.1 ms per id. Here an array of code points carries all ids, both ways.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return {query_id: {doc_id: value}} as the typed dict that ranx keeps.
+    """Return {query_id: {doc_id: value}} as a typed dict of ranx.
 
     Args:
-        rows: query_id, doc_id and a number, each (query, document) once; whole numbers stay integers.
+        rows: query_id, doc_id and a number, each (query, document) once; integers stay integers.
         query_ids: all queries, also those without a row; at least one.
     """
     query, doc, value = rows.columns
@@ -174,7 +173,7 @@ def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
 
 
 def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
-    """Return query_id, doc_id and the number (a Float64 column named `value`) of every entry of a typed dict."""
+    """Return query_id, doc_id and a Float64 column named `value` for every entry of a typed dict."""
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
@@ -182,7 +181,6 @@ def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
 
 
 def _decode_texts(codes: Codes, lengths: Numbers) -> pl.Series:
-    """Return texts from their lengths and the code points of all of them."""
     characters = codes.tobytes().decode("utf-32-le").encode()
     sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
     starts = np.concatenate([[0], np.cumsum(sizes)])

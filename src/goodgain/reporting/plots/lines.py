@@ -111,7 +111,6 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    """Draw the line of one system, faint where few queries still search."""
     x, mean = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("iteration", "mean"))
     clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
     ax.plot(x[:clear], mean[:clear], **_line(style))

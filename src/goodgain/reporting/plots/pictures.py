@@ -84,9 +84,8 @@ def write_picture(figure: Figure, path: Path) -> None:
     """Write a figure to a .png, .svg or .pdf file, atomically; the same figure gives the same file.
 
     Raises:
-        InputError: the name has another suffix, or the file cannot be written.
+        InputError: the file cannot be written.
     """
-    check_picture_name(path)
     from matplotlib import rc_context
 
     suffix = path.suffix.lower()

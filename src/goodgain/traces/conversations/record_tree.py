@@ -1,4 +1,4 @@
-"""Walks the records of a log: objects with their places, messages, calls and ids in them, and what was not read of them."""
+"""Walks the records of a log: finds objects with their places, messages, calls and ids."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _MESSAGE_KEYS = (
     *("completion", "transcript", "rollout", "response", "output", "steps"),
 )
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
-#: How the ids of answers begin, which are not ids of queries.
+#: Beginnings of the ids of answers, which are not query ids.
 _ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 
 
 def each_line_is_a_trace(_: FileHead) -> bool:
-    """Return True: the `independent` of a format in which each line of a JSON Lines file is a trace of its own."""
+    """Return True: the `independent` of formats with one trace per line of a JSON Lines file."""
     return True
 
 
@@ -52,7 +52,7 @@ def each_line_is_a_trace(_: FileHead) -> bool:
 
 
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the records of a file with their places: the members of a list, or a value a line."""
+    """Yield the records of a file with their places: the members of a list, or one value per line."""
     for value, at in source.documents():
         if isinstance(value, list):
             yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
@@ -102,12 +102,12 @@ def convert(record: Any, kind: type[T], at: str) -> T:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"{format_place(at)}: {error}; correct it, or pass over such traces with errors='skip'"
+            f"{format_place(at)}: {error}; correct it, or leave out such traces with errors='skip'"
         ) from None
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return a list that is a value itself or stands in it, at the first path that has one, and this path."""
+    """Return a list and its path: the value itself, or the first of some paths in it that has one."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -120,7 +120,7 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
 
 
 def find_items(value: Any, at: str, *, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
-    """Yield the objects of a list that is a value itself or stands in it at one of some paths, with their places.
+    """Yield the objects of the list that `find_list` finds, with their places.
 
     Raises:
         InputError: there is no such list, or it is empty.
@@ -135,15 +135,15 @@ def find_items(value: Any, at: str, *, paths: tuple[str, ...], expected: str) ->
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value holds messages, itself or under a key for them, of which one satisfies `of`."""
+    """Return whether a value is a list of messages, or holds one, and a message satisfies `of`."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
 
 def find_messages(value: Any, at: str) -> Iterator[Placed]:
-    """Yield the messages of a record, which are the record itself or stand under a key for them, with their places.
+    """Yield the messages of a record with their places: the record itself, or its list under a key for messages.
 
-    A prompt beside them, itself messages, comes before them. Messages of `from` and `value` get a role and content.
+    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content.
 
     Raises:
         InputError: there are no messages.
@@ -160,7 +160,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return the key under which an object has messages: `messages`, else the first other one that holds some."""
+    """Return the key of an object's messages: `messages`, else the first other one that holds some."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:
@@ -171,12 +171,12 @@ def find_message_key(value: Any) -> str | None:
 
 
 def is_message(member: Any) -> bool:
-    """Return whether a value is a message of a chat: an object with a role, or with a speaker as ShareGPT has it."""
+    """Return whether a value is a message of a chat: an object with a role, or a speaker as in ShareGPT."""
     return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
 
 
 def _as_message(member: Any) -> Any:
-    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value as it is."""
+    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value unchanged."""
     if not isinstance(member, dict) or "role" in member or not is_message(member):
         return member
     rest = {key: value for key, value in member.items() if key not in ("from", "value")}
@@ -196,13 +196,13 @@ def message_text(content: Any) -> str:
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
-    """Return the call in an item, of which the keys of its tool, id and arguments are given."""
+    """Return the call in an item; `name`, `call_id` and `arguments` are its keys."""
     tool = expect_text(item.get(name), f"{at}/{name}")
     return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
 
 
 def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
-    """Return a call whose tool and arguments stand under `function` or `custom`, as OpenAI writes it."""
+    """Return a call of OpenAI, with its tool and arguments under `function` or `custom`."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
     held_at = f"{at}/{key}"
@@ -240,12 +240,12 @@ def or_unanswered(output: Any) -> Any:
 
 
 def object_or_empty(value: Any) -> dict[str, Any]:
-    """Return an object; an empty one for anything else. For what logs need not have."""
+    """Return an object; an empty one for anything else. For optional values."""
     return value if isinstance(value, dict) else {}
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a text that is not empty; None for anything else. For names and times, which logs need not have."""
+    """Return a text that is not empty; None for anything else. For optional names and times."""
     return value if isinstance(value, str) and value else None
 
 
@@ -255,17 +255,17 @@ def id_or_none(value: Any) -> str | None:
 
 
 def get_either(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of a key that logs write in camelCase or, from Python, in snake_case; None if there is none."""
+    """Return the value of a key in camelCase or (logs of Python) in snake_case; None if there is none."""
     return record[camel] if camel in record else record.get(snake_case(camel))
 
 
 def find_query_id(metadata: Any, at: str) -> str | None:
-    """Return the query's id in metadata, from the first field that logs keep it in; None if there is none."""
+    """Return the query's id in metadata, from the best field that has one; None if there is none."""
     ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _QUERY_IDS) if isinstance(metadata, dict) else ()
     return next(filter(None, ids), None)
 
 
 def find_record_id(record: Any) -> str | None:
-    """Return the id of a record that holds a conversation, as data sets have; None for ids of a model's answers."""
+    """Return the id of a record with a conversation, as in data sets; None for ids of a model's answers."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found

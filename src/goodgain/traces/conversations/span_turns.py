@@ -16,19 +16,19 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
-from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
+from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 
 _SESSIONS = ("session.id", "gen_ai.conversation.id")
-#: Kinds of spans that hold results; and all that begin a turn only if the trace has no other root.
+#: Kinds of spans that hold results; and kinds that begin a turn only if the trace has no other root.
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: Attributes kept of spans that do not hold results: they name the session or the query, or say that a database is asked.
-_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system")
-#: The attributes under which `_drop_bodies` keeps what it read from a span; no log has ones of these names.
+#: Attributes kept of spans without results: they name the session or the query, or show a call of a database.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
+#: The attributes where `_drop_bodies` keeps what it read from a span; no log uses these names.
 _MESSAGES, _USAGE, _CALLS = "goodgain.messages", "goodgain.usage", "goodgain.calls"
 #: The attributes with the tokens and the price of a span of a model.
 _USAGE_NAMES = {
@@ -56,9 +56,9 @@ class _Root:
         self.spans = sorted(spans, key=_start)
         self.top = top
         self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
-        # One trace of a framework is one conversation of its turns; a root alone is one by itself.
+        # The turns of one trace are one conversation; any other root is a conversation by itself.
         alone = top.trace_id if top.kind == "TURN" else spans[0].span_id
-        #: Whether any span is a model's, a tool's, an agent's ..., or may be: else it is no agent's work.
+        #: Whether any span is, or may be, that of a model, tool, agent ...
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in self.spans if span is not top)]
         sessions = (tree.id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
@@ -78,17 +78,17 @@ class _Root:
         )
         return next(filter(None, named), None)
 
-    def of_kind(self, kind: str) -> list[Span]:
+    def select_kind(self, kind: str) -> list[Span]:
         return [span for span in self.spans if span.kind == kind]
 
 
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
-    """Yield one trace a session; a root without a session is a trace by itself.
+    """Yield one trace per session; a root without a session is a trace by itself.
 
     Args:
-        source: the file, for what is not understood.
+        source: the file, which records unknown items.
         spans: all spans of the file; memory holds them without the bodies of model calls.
-        remedy: what would have recorded the results of a search that lacks them.
+        remedy: how to record the results of a search that lacks them.
     """
     sessions: dict[str, list[_Root]] = {}
     for root in _select_agents(source, _find_roots(spans, costs=source.costs)):
@@ -106,14 +106,15 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                 ]
                 last = roots[-1]
                 query_id = last.query_id or last.session or last.top.trace_id
-                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session)
+                outcomes = last.top.get(OUTCOMES)
+                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session, outcomes=outcomes)
 
 
 # Turns and conversations
 
 
 def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
-    """Return the roots among spans. A span whose parent is not among them belongs to its trace's root."""
+    """Return the roots among spans. A span whose parent is missing belongs to its trace's root."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
         _drop_bodies(span, costs=costs)
@@ -138,7 +139,7 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
 
 
 def _drop_bodies(span: Span, *, costs: bool) -> None:
-    """Replace the attributes of a span without results by what is needed of them: its messages and tool calls.
+    """Keep only the needed attributes of a span without results, such as its messages and tool calls.
 
     The bodies of model calls are most of a log, and would fill the memory until the last span is read.
     """
@@ -158,7 +159,7 @@ def _drop_bodies(span: Span, *, costs: bool) -> None:
 
 
 def _select_turn_roots(tops: list[Span]) -> list[Span]:
-    """Return the roots that begin after the one before has ended; others are spans without their parent."""
+    """Return the roots that begin after the previous one has ended; others are spans without their parent."""
     found: list[Span] = []
     for top in sorted(tops, key=_start):
         if not found or top.start > found[-1].end:
@@ -167,7 +168,7 @@ def _select_turn_roots(tops: list[Span]) -> list[Span]:
 
 
 def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
-    """Return the root above each span; the first root for a span whose parents are missing."""
+    """Return the root above each span; the first root if its parents are missing."""
     by_id = {span.span_id: span for span in spans}
     found: dict[str, Span] = {top.span_id: top for top in tops}
     for span in spans:
@@ -198,7 +199,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Return the roots of a session: together as turns, or apart as the queries they name, if none goes on from another."""
+    """Group the roots of a session: all as turns, or by the queries they name if none continues another."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -268,8 +269,8 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
-    # A tool with a retriever below it is not a search of its own.
-    callers = {id(above) for span in root.of_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
+    # A tool above a retriever is not a second search.
+    callers = {id(above) for span in root.select_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
@@ -292,23 +293,23 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
             begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
             tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
-    for index, (begin, end) in tool_times.items():  # tools of a step run side by side
+    for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
         steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
     _add_calls_without_spans(source, root, steps)
     return steps
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that models called and no span answers, if there is no call or all tools say what they answer.
+    """Add the searches that models called and no span answers, if no call is known or all tool spans name their calls.
 
-    Each stands once, in the step of the last span that has it: of spans of one model within each other, the innermost.
+    Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
     """
-    answered = {str(span.get(CALL_ID)) for span in root.of_kind("TOOL")}
+    answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):
         return
     made = {
         call_id: (step, call)
-        for step, span in zip(steps[1:], root.of_kind("LLM"), strict=True)
+        for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
         for call_id, call in span.attributes[_CALLS].items()
     }
     for call_id, (step, call) in made.items():
@@ -317,8 +318,8 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 
 def _is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
-    """Return whether a span stands below one that records the same call: a tool of MCP below that of the agent."""
-    if span.kind == "RETRIEVER":  # the list of the outer one is what the agent saw
+    """Return whether a span is below one of the same call: an MCP server's tool below the agent's."""
+    if span.kind == "RETRIEVER":  # the agent saw the outer one's list
         return any(one.kind == "RETRIEVER" and _read_retrieval(one, "").answered for one in above)
     name = _find_tool_name(span)
     return any(one.kind == "TOOL" and _find_tool_name(one) == name and _read_tool(one, "").answered for one in above)
@@ -350,7 +351,7 @@ def _read_documents(span: Span, name: str) -> list[Attributes]:
 
 
 def _complete_documents(documents: list[Attributes], output: Any) -> list[Attributes]:
-    """Return the documents with the fields that only the span's output has: LangChain writes ids there alone."""
+    """Add to documents the fields that only the span's output has: LangChain writes ids only there."""
     if all(document.get("id") is not None for document in documents):
         return documents
     value = parse_if_json(output)
@@ -383,7 +384,7 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
 
 
 def _parse_message(output: Any) -> Attributes | None:
-    """Return the fields of a LangChain tool message, which its instrumentation writes as output; else None."""
+    """Return the fields of a LangChain tool message, the output that its instrumentation writes; None for others."""
     value = parse_if_json(output)
     if not isinstance(value, dict):
         return None
@@ -392,7 +393,7 @@ def _parse_message(output: Any) -> Attributes | None:
 
 
 def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
-    """Replace the latest list retrieved before a reranker by its list, under the same parent if there is one."""
+    """Replace the latest retrieved list, under the same parent if there is one, by the reranker's list."""
     siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
     documents = _read_documents(span, "reranker.output_documents")
     candidates = siblings or [call for _, call in retrievals]

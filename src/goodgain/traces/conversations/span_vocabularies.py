@@ -18,22 +18,22 @@ Attributes = dict[str, Any]
 
 #: The attribute with the id of the call that a tool's span answers.
 CALL_ID = "tool_call.id"
-#: The attribute under which a vocabulary keeps what would have recorded the results of a search; no log has one of this name.
+#: The attribute with advice on how to record the results of a search; no log uses its name.
 REMEDY = "goodgain.remedy"
-#: The attribute that says of a span of Langfuse that its kind was found by its name.
+#: The attribute of a Langfuse span whose kind was found by its name.
 BY_NAME = "goodgain.by_name"
 #: Names under which logs keep the id of a conversation, the best first.
 _SESSIONS = (
     *("session_id", "sessionId", "session.id", "thread_id", "threadId", "conversation_id", "conversationId"),
     "chat_id",
 )
-#: Where Traceloop's instrumentation of frameworks keeps what was asked, the best first.
+#: Where Traceloop's instrumentation of frameworks keeps the query, the best first.
 _TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
 #: The number in `llm.input_messages.0.content`.
 _INDEX = re.compile(r"\d{1,5}")
-#: Attributes nested deeper are not made flat, so that reading hostile logs ends.
+#: A limit against malicious logs: attributes nested deeper are not flattened.
 _MAX_DEPTH = 20
-#: JSON text may be encoded again in JSON text, at most so often.
+#: How many times JSON text may be encoded in JSON text.
 _MAX_ENCODINGS = 3
 _TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
 #: Kinds that MLflow does not have in common with OpenInference.
@@ -41,13 +41,13 @@ _MLFLOW_KINDS = {
     **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
 }
-#: Types of Langfuse's observations, and those of old versions, which say nothing.
+#: Types of Langfuse's observations, and the generic ones of old versions.
 LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
     "GENERATION": "LLM",
 }
 LANGFUSE_UNTYPED = {"SPAN", "EVENT"}
-#: The kinds of Monocle's `span.type`. Those without a kind say where something was done, and not what.
+#: The kinds of Monocle's `span.type`. Types without a kind name a place, not an action.
 _MONOCLE_KINDS = {
     **dict.fromkeys(("inference", "inference.framework"), "LLM"),
     **dict.fromkeys(("agentic.tool.invocation", "agentic.mcp.invocation"), "TOOL"),
@@ -57,7 +57,7 @@ _MONOCLE_KINDS = {
     "embedding": "EMBEDDING",
     "agentic.invocation": "AGENT",
     "agentic.delegation": "CHAIN",
-    "inference.modelapi": "CHAIN",  # it stands below the span of the model
+    "inference.modelapi": "CHAIN",  # below the span of the model
 }
 _MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: return it from a tool of the agent"
 
@@ -65,7 +65,7 @@ _MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: 
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
     """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown.
 
-    `is_search` decides by the name of a span whose kind says nothing.
+    `is_search` decides by name on a span with a generic kind.
     """
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
@@ -77,7 +77,7 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
 
 
 def decode(value: Any) -> Any:
-    """Return a value without its JSON encodings; what is not JSON stays text."""
+    """Return a value without its JSON encodings; other text is unchanged."""
     for _ in range(_MAX_ENCODINGS):
         if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
             return value
@@ -108,7 +108,7 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Return nested objects and lists of calls as one object, with keys joined by dots. Metadata stay as they are."""
+    """Return nested objects and lists of calls as one object, with keys joined by dots. Metadata are not changed."""
     flat: Attributes = {}
     for key, member in value.items():
         opens_list = key.endswith("tool_calls") and isinstance(member, list)
@@ -168,7 +168,7 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 def _read_mlflow(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
     kind = decode(attributes.get("mlflow.spanType"))
     kind = kind.upper() if isinstance(kind, str) else ""
-    if kind == "UNKNOWN":  # a function whose type nobody gave
+    if kind == "UNKNOWN":  # a function without a given type
         return "TOOL" if is_search(name) else "CHAIN"
     return _MLFLOW_KINDS.get(kind, kind)
 
@@ -179,7 +179,7 @@ def _read_langfuse(attributes: Attributes, name: str, is_search: ToolPredicate) 
 
 
 def read_langfuse_kind(kind: str, name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of an observation of Langfuse, by its type or, where old versions know none, by its name."""
+    """Return the kind of a Langfuse observation, by its type or, if that is an old generic one, by its name."""
     if kind in LANGFUSE_UNTYPED:
         return "TOOL" if is_search(name) else "CHAIN"
     return LANGFUSE_KINDS.get(kind, kind)
@@ -216,7 +216,7 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
             if isinstance(output, dict) and (
                 "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
             ):
-                output = output.get("retrieved_references")  # of Bedrock, whose answer may stand in its place
+                output = output.get("retrieved_references")  # Bedrock's; its answer may be in their place
             elif isinstance(output, str) and output.endswith("..."):
                 output = None
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
@@ -233,7 +233,7 @@ def _read_monocle_message(message: Any) -> Attributes:
 
 
 class _Vocabulary(NamedTuple):
-    """The prefix of metadata, which attributes are ours under another name, and what finds the kind and the rest."""
+    """The prefix of metadata, our name -> attribute to copy, and the function that finds the kind and the rest."""
 
     metadata: str
     copies: dict[str, str]

@@ -16,6 +16,7 @@ from goodgain.traces.conversations.record_tree import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
 from goodgain.traces.expected_values import expect_list, expect_object, expect_text, parse_time, unexpected_value
 from goodgain.traces.input.sources import Source
+from goodgain.traces.recorded_outcomes import find_outcomes
 
 #: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
@@ -32,7 +33,7 @@ KNOWN_KINDS = {
     *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
     *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN", "TURN"),
 }
-#: Kinds that say nothing about searches: OpenTelemetry's own, and those of instrumentation that does not know.
+#: Kinds that say nothing about searches: OpenTelemetry's own, and the defaults of instrumentation.
 _EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
 #: Attributes that only spans of models, tools, retrievers and rerankers have, in all vocabularies in use.
 _SEARCH_ATTRIBUTES = re.compile(
@@ -40,22 +41,25 @@ _SEARCH_ATTRIBUTES = re.compile(
     re.IGNORECASE,
 )
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-#: From where on a number is a time in nanoseconds, microseconds, milliseconds or seconds, and the nanoseconds of each unit:
-#: every time from 1973 on has one unit only. A smaller number is no time since 1970, and counts nanoseconds.
+#: The smallest number that is a time in nanoseconds, microseconds, milliseconds or seconds, and the nanoseconds of each
+#: unit: from 1973 on the unit is unambiguous. A smaller number counts nanoseconds.
 _UNITS = ((10**17, 1), (10**14, 1_000), (10**11, 1_000_000), (10**8, 1_000_000_000))
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
+#: A limit against malicious logs: attributes nested deeper are dropped, lists of spans refused.
 _MAX_DEPTH = 20
+
+#: The attribute under which a span has its outcomes; no log has one of this name.
+OUTCOMES = "goodgain.outcomes"
 
 
 class Span(msgspec.Struct):
     """One span.
 
     Attributes:
-        kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
-        start, end: nanoseconds; the end is 0 where the log lacks it.
-        unknown: what is not understood of it; empty if all is.
+        kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ...; empty if the span has none.
+        start, end: nanoseconds; the end is 0 if the log lacks it.
+        unknown: what is not understood in it; empty if nothing.
     """
 
     trace_id: str
@@ -96,14 +100,14 @@ def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
 def read_each(
     source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Source, Any, str], Iterator[Span]]
 ) -> Iterator[Span]:
-    """Yield the spans that are read from values one after another."""
+    """Yield the spans in several values."""
     for value, at in values:
         with source.handle_errors():
             yield from read(source, value, at)
 
 
 def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
-    """Yield the spans above a span, from its parent up; damaged logs may have circles."""
+    """Yield the spans above a span, from its parent up; stop at a cycle, which damaged logs may have."""
     seen = {span.span_id}
     at = by_id.get((span.trace_id, span.parent_id or ""))
     while at is not None and at.span_id not in seen:
@@ -113,7 +117,7 @@ def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iter
 
 
 def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[dict[str, Any], str, bool]]:
-    """Yield the spans in a document as they stand there, with their places, and whether they are in OTLP."""
+    """Yield the raw spans in a document with their places, and whether they are in OTLP."""
     if isinstance(value, list) and depth:
         for index, member in enumerate(value):
             yield from _find_spans(member, f"{at}/{index}", depth - 1)
@@ -135,14 +139,14 @@ def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[
         yield record, at, "startTimeUnixNano" in record
 
 
-def _first(raw: dict[str, Any], *keys: str) -> Any:
-    """Return the value of the first of some keys that an object has, whatever it is."""
+def _get_first(raw: dict[str, Any], *keys: str) -> Any:
+    """Return the value of the first of some keys that an object has, even if it is null."""
     return next((raw[key] for key in keys if key in raw), None)
 
 
 def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> Span:
     ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
-    parent = _first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
+    parent = _get_first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
     attributes = raw.get("attributes")
     if isinstance(attributes, list) or (otlp and attributes is None):
         attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
@@ -150,17 +154,19 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
         attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
     if isinstance(attributes, dict) and "span.type" in attributes:  # Monocle keeps inputs and outputs in events
         attributes = {**_read_events(raw.get("events"), f"{at}/events"), **attributes}
-    start = _first(raw, "startTimeUnixNano", "start_time", "start_time_unix_nano", "startTime")
-    end = _first(raw, "endTimeUnixNano", "end_time", "end_time_unix_nano", "endTime")
-    name = _first(raw, "name", "span_name")
+    start = _get_first(raw, "startTimeUnixNano", "start_time", "start_time_unix_nano", "startTime")
+    end = _get_first(raw, "endTimeUnixNano", "end_time", "end_time_unix_nano", "endTime")
+    name = _get_first(raw, "name", "span_name")
     span = Span(
-        _read_id(_first(ids, "trace_id", "traceId", "context.trace_id"), f"{at}/trace_id"),
-        _read_id(_first(ids, "span_id", "spanId", "context.span_id"), f"{at}/span_id"),
+        _read_id(_get_first(ids, "trace_id", "traceId", "context.trace_id"), f"{at}/trace_id"),
+        _read_id(_get_first(ids, "span_id", "spanId", "context.span_id"), f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
         name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
         read_nanoseconds(end, f"{at}/end_time") if end else 0,
         dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
+    if span.parent_id is None:
+        span.attributes[OUTCOMES] = find_outcomes(raw)
     span.kind = _read_kind(source, span, raw)
     if span.kind not in KNOWN_KINDS:
         span.unknown = _describe_unknown(span)
@@ -168,7 +174,7 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
 
 
 def _describe_unknown(span: Span) -> str:
-    """Return what is not understood of a span of an unknown kind; empty if it cannot hold a search."""
+    """Return what is not understood in a span of an unknown kind; empty if it cannot hold a search."""
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         return f"span of kind {span.kind!r}"
     attribute = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
@@ -191,7 +197,7 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Return an id of a trace or span in hexadecimal; it may be written so, as `0x...`, or in protobuf's base64."""
+    """Return the id of a trace or span in hexadecimal, from hexadecimal, `0x...` or protobuf's base64."""
     if not isinstance(value, str) or not value:
         raise unexpected_value(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()
@@ -207,7 +213,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number: its size tells the unit.
+    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number (its size gives the unit).
 
     Raises:
         InputError: the value is not a time.

@@ -12,13 +12,13 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_messages, looks_like_search
 
-#: A count above this is damaged, as no answer takes so many searches.
+#: A larger count is damaged: no answer takes so many searches.
 _MAX_SEARCHES = 1000
-#: The names that vendors and libraries give to what a call of a model cost.
+#: The names for the tokens and the price of a model call, by vendors and libraries.
 _INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens")
 _COST = ("cost", "cost_usd", "total_cost")
-#: Tokens that were read from a cache or written to one, where the number of input tokens leaves them out.
+#: Tokens read from a cache or written to one, which `input_tokens` excludes.
 _CACHED = (
     *("cache_creation_input_tokens", "cache_read_input_tokens"),
     *("input_tokens_cache_write", "input_tokens_cache_read"),
@@ -28,12 +28,12 @@ _MAX_NUMBER = 10**15
 
 
 class Conversation:
-    """Builds one trace from what happens in a conversation, reported in order; `trace` returns it.
+    """Builds one trace from the events of a conversation, reported in order; `trace` returns it.
 
     Attributes:
-        source: the file, for what is not understood.
+        source: the file, which records unknown items.
         record: the object that the trace is read from, for query ids by field path.
-        query_id, session_id, tag: what the items name, if anything; the system is the tag.
+        query_id, session_id, tag: as named by the items, if at all; the tag is the system.
     """
 
     def __init__(self, source: Source, record: Any = None) -> None:
@@ -62,9 +62,9 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Report what the next step costs, as a usage or an object that holds one; it is read where costs are wanted.
+        """Report the usage of the next step, or an object that holds it; it is ignored unless costs are read.
 
-        An answer of a model that holds several steps is paid for with its first.
+        If one answer of a model has several steps, its usage belongs to the first.
         """
         if self.source.costs:
             usage = holder if isinstance(holder, Usage) else read_usage(holder)
@@ -98,7 +98,7 @@ class Conversation:
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Report a copy of a call, sent again with the history: the answer of either is kept."""
+        """Report a copy of a call, sent again with the history: keep the answer of either."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -137,13 +137,13 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Report the calls in a list, of which the keys of the tool, id and arguments are given."""
+        """Report the calls in a list; `name`, `call_id` and `arguments` are their keys."""
         return [
             self.call(tree.read_call(call, call_at, name, call_id, arguments)) for call, call_at in tree.walk(calls, at)
         ]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """Report the searches that a vendor ran as the usage of its answer counts them, where the answer shows none."""
+        """Report as many searches as the usage of an answer counts, for an answer that does not show them."""
         if not isinstance(usage, dict):
             return 0
         numbers = (one.get("web_search_requests") for one in (usage, *usage.values()) if isinstance(one, dict))
@@ -153,7 +153,7 @@ class Conversation:
         return number
 
     def read(self, item: dict[str, Any], at: str) -> None:
-        """Read an item of the log: a message, a step. The reader of a format says how."""
+        """Read an item of the log: a message, a step. Each format defines it."""
         raise NotImplementedError(f"{type(self).__module__}: {type(self).__name__} has no method read(item, at)")
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
@@ -179,10 +179,10 @@ class Conversation:
         return self
 
     def _end(self, at: str) -> None:
-        """Read what stands around the items, such as ids. Called after the last item; a format may have nothing there."""
+        """Read data outside the items, such as ids, after the last item; a format may have none."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
-        """Return the trace with numbered turns; it has one turn even if nothing was reported. Called once, at the end."""
+        """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end."""
         self._end(at)
         turns = self._turns or [Turn()]
         for index, turn in enumerate(turns, start=1):
@@ -193,7 +193,7 @@ class Conversation:
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of a kind that its format does not know, as it may be a search.
+        """Report an item of a kind that its format does not know: it may be a search.
 
         Raises:
             InputError: the kind is not text, so the item is damaged.
@@ -204,7 +204,7 @@ class Conversation:
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report the parts of a message's content that are of an unknown type or, without a type, have none of some keys."""
+        """Report the parts of a message's content that have an unknown type or, without a type, none of `keys`."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -214,11 +214,11 @@ class Conversation:
                 self.source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
 
     def report_keys(self, of: str, item: Iterable[str], at: str, expected: str) -> None:
-        """Report an item that says by its keys what it is, and has none that its format knows."""
+        """Report an item without any of the keys that its format knows."""
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report the fields of an item that were not read and look like a search or, where its content is missing, like that."""
+        """Report the fields of an item that were not read and look like a search, or like its missing content."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
@@ -237,8 +237,8 @@ def read_conversations(
         source: the file.
         reader: reads the objects.
         find: yields the objects of a value, which is their list or holds it.
-        of_list: whether a member says that its list is one trace, and not a list of traces; None: no list is one.
-        of_line: whether a line says that all lines are one list.
+        of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
+        of_line: whether a line shows that all lines are one list.
     """
     if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
         with source.handle_errors():
@@ -257,7 +257,7 @@ def read_conversations(
 def read_usage(holder: Any) -> Usage | None:
     """Return the usage in an object with numbers of tokens, a price or a time; None if it has none.
 
-    Input tokens count all that the model read, also from a cache. A value that is not a number is left out.
+    Input tokens include those read from a cache. A value that is not a number is left out.
 
     >>> read_usage({"prompt_tokens": 10, "completion_tokens": 2})
     Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None)
@@ -282,7 +282,7 @@ def _read_number(holder: dict[str, Any], *names: str) -> float | None:
 
 
 def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Return the sum of two usages; what only one of them has is taken from it."""
+    """Return the sum of two usages; a value that only one has is kept."""
     if one is None or other is None:
         return one or other
     return Usage(*(_add(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__))

@@ -1,4 +1,4 @@
-"""Joins recorded exchanges with a model's vendor (request and response) to conversations."""
+"""Joins recorded exchanges with a model's vendor (request and response) into conversations."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Exchange(msgspec.Struct):
     Attributes:
         at: the place of the record.
         response, response_at: the object around the answer, for formats that read more from it.
-        id, previous: the ids of this exchange and of the one it continues, where the vendor has them.
-        known: how many of the messages stand in earlier exchanges of the conversation, which the client sent again.
+        id, previous: the ids of this exchange and of the one it continues, if the vendor has them.
+        known: how many of the messages repeat earlier exchanges of the conversation.
     """
 
     at: str
@@ -41,9 +41,9 @@ class Exchange(msgspec.Struct):
 
 
 class JoinedConversation(Conversation):
-    """A conversation whose items may stand in exchanges: the reader of a format that has these.
+    """A conversation whose items may come in exchanges: the reader of such a format.
 
-    `asked` and `answered` are the fields in which only this endpoint has the messages of a request and its answer.
+    `asked` and `answered` are the fields with the messages of a request and its answer, used by this endpoint only.
     """
 
     asked: ClassVar[str] = ""
@@ -78,10 +78,10 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def key(cls, message: Any) -> Hashable | None:
-        """Return what two copies of a message have in common, such as its role, the ids of its calls and its text.
+        """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
 
-        None for messages that clients may leave out when they send the history again: thoughts, and calls of tools that
-        the vendor runs.
+        None for messages that clients may leave out of a repeated history: thoughts, and calls of tools that the vendor
+        runs.
         """
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
@@ -118,7 +118,7 @@ def are_exchanges(head: FileHead) -> bool:
 
 
 def are_no_exchanges(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own, as lines that are exchanges are not."""
+    """Return whether each line of a JSON Lines file is one trace; exchanges are not."""
     return not are_exchanges(head)
 
 
@@ -137,7 +137,7 @@ def join_exchanges(
         source: the file of exchanges.
         reader: reads the exchanges of a conversation.
         make: makes an exchange of a value and its place, as `reader.make_exchange` does.
-        any_order: an earlier state may come after a later one, as messages with ids of their own cannot be confused.
+        any_order: whether an earlier state may come after a later one; their messages must have ids.
     """
     threads = _Threads(reader, any_order=any_order)
     for record, at in read_records(source):
@@ -160,7 +160,7 @@ def join_exchanges(
 
 
 class _Threads:
-    """The conversations found so far, each a list of its exchanges: by the ids of these, and by what was said in them."""
+    """The conversations found so far, each a list of exchanges; found by the ids and by the messages of these."""
 
     def __init__(self, reader: type[JoinedConversation], *, any_order: bool) -> None:
         self.found: list[list[Exchange]] = []
@@ -174,7 +174,7 @@ class _Threads:
         histories = self._hash_histories(exchange.messages)
         thread = self._by_id.get(exchange.previous or "")
         if thread is None:
-            # Most clients send the whole history again: the longest known one says which conversation they continue.
+            # Most clients send the whole history again: the longest known one identifies the conversation.
             longest_first = range(len(histories) - 1, 0, -1)
             exchange.known = next((count for count in longest_first if histories[count] in self._by_history), 0)
             thread = self._by_history[histories[exchange.known]] if exchange.known else None
@@ -184,7 +184,7 @@ class _Threads:
         thread.append(exchange)
         self._by_history.update(dict.fromkeys(histories if self._any_order else (), thread))
         self._by_history[self._hash_histories(exchange.answer, histories[-1])[-1]] = thread
-        self._by_history.pop(0, None)  # the hash of no message at all
+        self._by_history.pop(0, None)  # the hash of an empty history
         if exchange.id is not None:
             self._by_id[exchange.id] = thread
 
@@ -197,7 +197,7 @@ class _Threads:
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
-    """Refuse an exchange with the same endpoint that was not read, as its answer is a stream of events or text."""
+    """Refuse an exchange with this endpoint that could not be read: its answer is a stream of events, or text."""
     if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
         return
     response = record.get("response")

@@ -17,7 +17,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
 
-#: Types of blocks that are calls, and which of these the vendor runs: their results stand in the answer itself.
+#: Types of blocks that are calls, and which of these the vendor runs: their results are in the answer itself.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
@@ -43,7 +43,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_api_answer(record: dict[str, Any]) -> bool:
-    """Return whether an object is an answer of the API, also if the head of the file cuts off its end."""
+    """Return whether an object is an answer of the API, even if the head of the file ends within it."""
     content = record.get("content")
     if not isinstance(content, list) or record.get("type", "message") != "message":
         return False
@@ -63,7 +63,7 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
+    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Messages)
     return read_conversations(source, _Messages, _find_messages)
@@ -145,7 +145,7 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
     """Return the id of the call that a block answers, its content, and whether it reports a failure.
 
     Raises:
-        InputError: it has no id, or its content is neither text nor blocks.
+        InputError: there is no id, or the content is neither text nor blocks.
     """
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)

@@ -28,7 +28,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a trajectory."""
+    """Yield one trace per trajectory."""
     return read_conversations(source, _Trajectory, _find_steps, of_list=None)
 
 

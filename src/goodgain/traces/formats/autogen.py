@@ -1,7 +1,7 @@
 """AutoGen: messages of AgentChat (`TaskResult`, `ToolCallRequestEvent` ...) and saved states of its agents.
 
-A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries, which
-repeat results, are passed over.
+A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries repeat
+results and are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-#: Types of messages with calls and with results; `AssistantMessage` and the last one stand in saved states.
+#: Types of messages with calls and with results; `AssistantMessage` and the last one are in saved states.
 _REQUEST, _RESULTS = "ToolCallRequestEvent", {"ToolCallExecutionEvent", "FunctionExecutionResultMessage"}
 _STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
 #: Types of messages without a call: what agents and the user say.
@@ -41,12 +41,12 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is one trace."""
     return not tree.any_object(head.records, _is_message)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a result, state or list of messages; lines that are messages are one trace."""
+    """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
     find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
     return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
 

@@ -19,7 +19,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
 
-#: What an iteration is unless the caller says otherwise, as the format does not record steps.
+#: The default iteration: the format does not record steps.
 ITERATION = "call"
 #: A larger count is damaged: it must not make millions of steps.
 _MAX_MISSING = 10_000
@@ -51,7 +51,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace an object."""
+    """Yield one trace per object."""
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
@@ -78,9 +78,8 @@ class _Entries(Conversation):
             self._new_step = False
             call = tree.convert(entry, _Call, at)
             made = self.call(ToolCall(call.tool_name, at, arguments=call.arguments))
-            made.may_lack = (
-                isinstance(call.output, str) and not call.output.strip()
-            )  # as single calls in published runs
+            # Published runs lack the output of single calls.
+            made.may_lack = isinstance(call.output, str) and not call.output.strip()
             if "output" in entry and not made.may_lack:
                 made.output, made.failed = call.output, call.output is None
             self._searches += self.source.is_search(call.tool_name)
@@ -90,7 +89,7 @@ class _Entries(Conversation):
             self.report_kind("entry", entry, "type", at, "tool_call, reasoning or output_text")
 
     def add_lost_calls(self, counts: dict[str, int], at: str) -> None:
-        """Add the searches that `tool_call_counts` counts and `result` lacks, as calls that are not recorded."""
+        """Add the searches that `tool_call_counts` counts and `result` lacks, as unrecorded calls."""
         missing = sum(count for tool, count in counts.items() if self.source.is_search(tool)) - self._searches
         if missing > _MAX_MISSING:
             raise unexpected_value(at, "no more calls than an agent makes", missing)

@@ -1,7 +1,7 @@
 """Claude Code and the Claude Agent SDK: session files (JSON Lines) and `--output-format stream-json`.
 
-A message of the assistant, which may stand on several lines, is a step; a prompt of the user is a turn. Of a session
-file, which is a tree of lines, the branch that leads to the last line is read.
+A message of the assistant, which may take several lines, is a step; a prompt of the user is a turn. A session file is a
+tree of lines; the branch to its last line is read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _OTHER_LINES = {
     *("auth_status", "tool_use_summary", "rate_limit_event", "prompt_suggestion", "control_request"),
     *("control_response", "keep_alive", "file-history-delta", "pr-link", "saved_hook_context", "mode"),
 }
-#: Fields of a user's line that say that its text is not a prompt.
+#: Fields of a user's line whose text is not a prompt.
 _NOT_PROMPTS = ("isMeta", "isCompactSummary", "isSynthetic", "sourceToolUseID", "isVisibleInTranscriptOnly")
-#: How texts begin that Claude Code itself writes in the user's name.
+#: Beginnings of texts that Claude Code writes in the user's name.
 _NOT_TYPED = (
     *("<command-name>", "<command-message>", "<local-command-", "<task-notification>", "<system-reminder>"),
     *("<bash-input>", "<bash-stdout>", "[Request interrupted", "Caveat:"),
 )
-_DETACHED = "the call went on in the background, and the session does not hold its answer"
+_DETACHED = "the call continued in the background, and the session does not hold its answer"
 _ONLY_RESULT = (
     "the lines of a session (this is the last line only, which has no calls); write them with "
     "--output-format stream-json --verbose, or read the session file"
@@ -41,7 +41,7 @@ _ONLY_RESULT = (
 class _Line(NamedTuple):
     """A line of a session; `parent` is the id of the line it follows, None for the first of a tree.
 
-    All lines of a file are in memory: what most of them lack is a tuple, whose empty one takes no room.
+    All lines of a file are in memory. Tuples save some: most lines have no calls or answers, and an empty tuple is shared.
     """
 
     record: dict[str, Any]
@@ -71,7 +71,7 @@ def _is_session_line(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a file of a subagent alone is a trace of a system of its own."""
+    """Yield one trace per session; a file with only a subagent is a trace of a separate system."""
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
@@ -80,7 +80,7 @@ def read(source: Source) -> Iterator[Trace]:
     traces = []
     covered: set[int] = set()
     by_session = _group_by_session(lines if is_subagent else of_main)
-    for session, members in reversed(by_session.items()):  # the last one may go on from the others
+    for session, members in reversed(by_session.items()):  # the last one may continue the others
         if all(id(line) in covered for line in members if line.message):
             continue
         live = _select_live(source, members, lines)
@@ -129,7 +129,7 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
 
 
 def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> list[_Line]:
-    """Return the lines on the branch that leads to a session's last line; edited prompts and retries leave dead ones."""
+    """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
     if not any("parentUuid" in line.record for line in members):
         return members  # a stream has no branches
     by_id = {line.id: index for index, line in enumerate(lines) if line.id is not None}
@@ -139,7 +139,7 @@ def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> li
     while at is not None and at not in chain:
         chain.add(at)
         at = _find_parent(source, lines, at, by_id, chain)
-    # Answers of parallel calls stand beside the branch: they are live if their calls are, as is all of a live message.
+    # Answers of parallel calls are beside the branch: they are live if their calls are, like all lines of a live message.
     messages = {lines[index].message_id for index in chain} - {""}
     live = chain | {
         index for index, line in enumerate(lines) if line.kind == "assistant" and line.message_id in messages
@@ -149,7 +149,7 @@ def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> li
 
 
 def _find_parent(source: Source, lines: list[_Line], at: int, by_id: dict[str, int], chain: set[int]) -> int | None:
-    """Return the line that a line follows; where the log does not hold it, the line with an id before it."""
+    """Return the line that a line follows; if the log lacks it, the previous line with a message."""
     line = lines[at]
     if line.parent is not None and line.parent in by_id:
         return by_id[line.parent]
@@ -182,8 +182,8 @@ def _read_session(
 
 
 def _report_subagents(source: Source, lines: list[_Line]) -> None:
-    """Report the searches of subagents, which are left out: they are of another system than the session's."""
-    what = "search of a subagent (left out; lines of one subagent alone are read as a system of its own)"
+    """Report the searches of subagents, which are left out: they belong to another system."""
+    what = "search of a subagent (left out; a file with only the lines of a subagent is read as a separate system)"
     for line in lines:
         for call in line.calls if line.is_of_subagent else ():
             if isinstance(name := call.get("name"), str) and source.is_search(name):
@@ -240,7 +240,7 @@ class _SessionReader(Conversation):
                 self._read_result(line, block, at, alone=False)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
-        """Read the answer of a tool, which stands as an object too where it is alone on its line."""
+        """Read the answer of a tool; if it is alone on its line, the line has it as an object too."""
         call_id, content, failed = anthropic.read_result_block(block, at)
         structured = line.record.get("toolUseResult", line.record.get("tool_use_result")) if alone else None
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:
@@ -260,7 +260,7 @@ def _is_prompt(line: _Line, content: str | list[Any]) -> bool:
 
 
 def _read_web_search(structured: Any) -> tuple[list[Any], bool] | None:
-    """Return the hits in the output of WebSearch, an object a search, and whether it failed; None for another tool."""
+    """Return the hits in the output of WebSearch (one object per search), and whether it failed; None for another tool."""
     if not isinstance(structured, dict) or "query" not in structured or not isinstance(structured.get("results"), list):
         return None
     found = structured["results"]

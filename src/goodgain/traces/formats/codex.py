@@ -1,7 +1,7 @@
 """Codex CLI: rollouts (lines of timestamp, type and payload) and the events of `codex exec --json`.
 
-A rollout holds items of OpenAI's Responses, and steps are those of that format; a message that the user typed is a turn.
-In the events of `exec`, what stands between thoughts and messages is a step.
+A rollout holds items of OpenAI's Responses, with the steps of that format; a message that the user typed is a turn. In
+the events of `exec`, the items between thoughts and messages are a step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
 #: Items that only Codex writes, without a call or a result.
 _OTHER_ITEMS = {"ghost_snapshot", "compaction_summary", "context_compaction", "compaction_trigger"}
-#: How texts begin that Codex itself writes in the user's name.
+#: Beginnings of texts that Codex writes in the user's name.
 _NOT_TYPED = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<permissions", "<skill>"),
     *("<user_shell_command>", "<INSTRUCTIONS>", "<subagent_notification>"),
@@ -50,7 +50,7 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace, the session; or one a thread of `exec`."""
+    """Yield one trace, the session; or one per thread of `exec`."""
     lines: list[tree.Placed] = []
     for value, at in tree.read_records(source):
         with source.handle_errors():
@@ -62,7 +62,7 @@ def read(source: Source) -> Iterator[Trace]:
         return
     runs: list[list[tree.Placed]] = []
     threads: dict[str, list[list[tree.Placed]]] = {}
-    for record, at in lines:  # several runs of `exec` may have been written to one file, also ones that resume a thread
+    for record, at in lines:  # a file may hold several runs of `exec`, and a run may resume a thread
         if record.get("type") == "thread.started" or not runs:
             runs.append([])
             threads.setdefault(str(record.get("thread_id", at)), []).append(runs[-1])
@@ -79,7 +79,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session: its items, each once, and what only events hold."""
+        """Return the trace of a session: its items, each once, and those that only events hold."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -87,7 +87,7 @@ class _Rollout(ItemReader):
         outputs = {
             as_word(event.get("call_id")): output
             for event in events
-            if event.get("type") == "mcp_tool_call_end" and (output := _mcp_output(event)) is not None
+            if event.get("type") == "mcp_tool_call_end" and (output := _get_mcp_output(event)) is not None
         }
         held = [_read_payload(record, "response_item") or record for record, _ in lines]
         seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
@@ -104,7 +104,7 @@ class _Rollout(ItemReader):
                 item = expect_object(record.get("payload"), payload_at)
                 call_id = as_word(item.get("call_id"))
                 if item.get("type") == "function_call_output" and call_id in outputs:
-                    item = {**item, "output": outputs[call_id]}  # as the tool of MCP gave it
+                    item = {**item, "output": outputs[call_id]}  # the unchanged output of the MCP tool
                 if as_word(item.get("type")) not in _OTHER_ITEMS and not (typed and _is_of_user(item)):
                     items.append((item, payload_at))
             elif kind == "event_msg":
@@ -123,7 +123,6 @@ class _Rollout(ItemReader):
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the payload of a line of a type; empty for other lines."""
     return tree.object_or_empty(record.get("payload") if record.get("type") == kind else None)
 
 
@@ -131,7 +130,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
     return as_word(item.get("type"), "message") == "message" and item.get("role") == "user"
 
 
-def _mcp_output(end: dict[str, Any]) -> Any:
+def _get_mcp_output(end: dict[str, Any]) -> Any:
     result = end.get("result")
     if not isinstance(result, dict):
         return None
@@ -139,7 +138,7 @@ def _mcp_output(end: dict[str, Any]) -> Any:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    """Yield what only an event holds: what the user typed, and calls of MCP tools that no item has."""
+    """Yield the items that only events hold: messages of the user, and calls of MCP tools that no item has."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}
@@ -147,7 +146,7 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
         if ("function_call", call_id) not in seen and isinstance(made, dict):
             name = f"mcp__{made.get('server')}__{made.get('tool')}"
             yield {"type": "function_call", "name": name, "arguments": made.get("arguments"), "call_id": call_id}
-        if ("function_call_output", call_id) not in seen and (output := _mcp_output(event)) is not None:
+        if ("function_call_output", call_id) not in seen and (output := _get_mcp_output(event)) is not None:
             yield {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
@@ -158,12 +157,12 @@ class _Thread(Conversation):
     _stepped = False
 
     def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
-        """Return the trace of a thread from its runs of `exec`, each of which counts its items anew."""
+        """Return the trace of a thread from its runs of `exec`; each run numbers its items from the start."""
         threads = [self._read_run(lines) for lines in runs]
         return self.trace(runs[0][0][1], query_id=threads[0], session_id=threads[0])
 
     def _read_run(self, lines: list[tree.Placed]) -> str | None:
-        """Read a run and return its thread; an item that was started and never completed counts as it was started."""
+        """Read a run and return its thread; an item that was never completed counts as it was started."""
         completed = {
             as_word(tree.object_or_empty(record.get("item")).get("id"))
             for record, _ in lines
@@ -203,7 +202,7 @@ class _Thread(Conversation):
             self.call(call)
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a web search; without an action, its query says whether it searched or opened a page."""
+        """Read a web search; without an action, its query shows whether it searched or opened a page."""
         action, query, call_id = (
             item.get("action"),
             tree.text_or_none(item.get("query")) or "",

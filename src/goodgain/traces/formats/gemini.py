@@ -29,18 +29,18 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 _EXPECTED = "contents (a role and parts), an answer (candidates), a session of ADK (events) or of Gemini CLI (messages)"
-#: What a part holds, in camelCase: calls and responses of the client's functions, those of tools that Google runs itself,
-#: and neither; and keys that stand beside others and hold nothing themselves.
+#: Keys of parts, in camelCase: calls and responses of the client's functions and of tools that Google runs; parts without
+#: a call; and keys that only accompany others.
 _CALLS = ("functionCall", "functionResponse", "toolCall", "toolResponse")
 _OTHER_PARTS = ("text", "inlineData", "fileData", "executableCode", "codeExecutionResult")
 _BESIDE = ("thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution")
-#: The searches that Google runs, and its tool that opens pages. The response to a search holds suggestions only: what it
-#: found is the grounding of the answer.
+#: The searches that Google runs, and its tool that opens pages. The response to a search holds only suggestions: its
+#: results are the grounding of the answer.
 _HOSTED_SEARCHES = {"google_search_web", "google_search_image", "google_maps", "file_search"}
 _OPENS_PAGES = "url_context"
 _NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_context_token"}
 _HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
-#: The kinds of chunks of grounding, each an object with a URL or a text, and what is kept of them.
+#: The kinds of grounding chunks, each an object with a URL or a text, and the fields that are kept.
 _CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
 _OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name")
 _QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
@@ -48,7 +48,7 @@ _GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
 #: The fields of requests and responses of other vendors' endpoints.
 _OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
-#: The fields of an event of ADK that are read, or ask something of its program.
+#: The fields of an event of ADK that are read, or are instructions to its program.
 _EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
 _CLI_KEYS = {"sessionId", "projectHash"}
 #: Types of the messages of Gemini CLI that are neither a turn nor a step.
@@ -66,7 +66,7 @@ def sniff(head: FileHead) -> bool:
     """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
     if not vendor_exchanges.are_exchanges(head):
         return any(map(_is_of_format, head.conversations))
-    # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
+    # A log of exchanges with several vendors is read in the other format, which counts those with Gemini as left out.
     others = (vendor_exchanges.split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
     return _Contents.claims(head) and not any(others)
 
@@ -103,12 +103,12 @@ def _are_cli_lines(head: FileHead) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is one trace."""
     return not (vendor_exchanges.are_exchanges(head) or _are_events(head) or _are_cli_lines(head))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a conversation or session."""
+    """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Contents)
     if _are_events(source.head):
@@ -165,14 +165,14 @@ class _Contents(vendor_exchanges.JoinedConversation):
     def pair(
         cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
     ) -> vendor_exchanges.Exchange:
-        """Return a request and its response as an exchange, with the calls that the client library made by itself."""
+        """Return a request and its response as an exchange, with the client library's own calls."""
         exchange = super().pair(request, response, at, response_at)
         exchange.messages = cls.add_history(exchange.messages, response, response_at)
         return exchange
 
     @classmethod
     def add_history(cls, asked: list[tree.Placed], response: dict[str, Any], at: str) -> list[tree.Placed]:
-        """Return contents with those that the client library added by its own calls, whose history repeats what was asked."""
+        """Return contents with those of the client library's own calls; its history repeats the request."""
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
         same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
@@ -192,13 +192,13 @@ class _Contents(vendor_exchanges.JoinedConversation):
         """Read the events of a session of ADK."""
         for event, at in events:
             author = expect_text(event.get("author"), f"{at}/author")
-            if event.get("partial") is not True:  # else it is a piece of an answer that comes whole later
+            if event.get("partial") is not True:  # the whole answer comes later
                 self.report_unread("an event", event, at, _EVENT_READ)
                 self.read_grounded(event, parse_if_json(event.get("content")), at, by_agent=author != "user")
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
-        """Read a content and the hosted search behind it: one, whatever the number of its queries."""
+        """Read a content and its hosted search: one search, whatever the number of queries."""
         found = tree.get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
@@ -221,7 +221,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
         return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one content; its role decides who wrote it, unless `by_agent` does."""
+        """Read one content; its role says who wrote it, unless `by_agent` does."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
@@ -262,7 +262,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
                 self.report_keys("part", dict.fromkeys(odd), at, expected)
 
     def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
-        """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
+        """Read the call of a tool that Google ran; the searches of a grounded answer are read as one, from the grounding."""
         kind = as_word(tree.get_either(found, "toolType")).lower()
         searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
         if not searches and kind != _OPENS_PAGES:
@@ -286,7 +286,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
     def _read_function_response(self, found: dict[str, Any], at: str) -> None:
         name = expect_text(found.get("name"), f"{at}/name")
         call_id = expect_id(found.get("id"), f"{at}/id")
-        call_id = call_id if self.has_call(call_id) else None  # ids are often left out: by name and order
+        call_id = call_id if self.has_call(call_id) else None  # without an id, name and order decide
         if not self.has_open_call(call_id, name):
             expected = f"the answer to a call made before (no call of {name!r} is open)"
             self.source.not_understood("functionResponse without a call", at, expected)
@@ -295,7 +295,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
-    """Set the output of a call from its response: what stands under `result` or `output`, or a failure under `error`."""
+    """Set the output of a call from its response: the value of `result` or `output`, or a failure under `error`."""
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:
@@ -310,7 +310,7 @@ def _set_output(call: ToolCall, response: Any) -> None:
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
-    """Yield a trace a session of a list or of lines of events of ADK, as a database keeps them."""
+    """Yield one trace per session from a list or lines of ADK's events, as a database stores them."""
     sessions: dict[str | None, list[tree.Placed]] = {}
     for row, at in tree.read_records(source):
         with source.handle_errors():
@@ -327,7 +327,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
-    """Yield the one trace of a session in lines: metadata, then messages and changes to what stands before."""
+    """Yield the one trace of a session in lines: metadata, then messages and changes to earlier lines."""
     record: dict[str, Any] = {}
     messages: dict[str, tree.Placed] = {}
     first_at = ""

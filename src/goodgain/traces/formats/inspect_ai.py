@@ -1,7 +1,7 @@
 """Inspect AI logs: `.json`, or `.eval` archives; a sample is a trace, an epoch of it a run of the system.
 
-An assistant message is a step, a user message a turn. Searches that a model's vendor ran stand in the assistant's
-content as `tool_use` parts.
+An assistant message is a step, a user message a turn. Searches that a model's vendor ran are `tool_use` parts of the
+assistant's content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from goodgain.traces.model import UNANSWERED, Trace, Usage
 _PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
 #: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
 _ATTACHMENT = "attachment://"
-#: Content nested deeper is not searched for attachments: the log is hostile.
+#: A limit against malicious logs: content nested deeper is not searched for attachments.
 _MAX_DEPTH = 20
 _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 
@@ -43,7 +43,7 @@ def _is_sample(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a sample and epoch."""
+    """Yield one trace per sample and epoch."""
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
@@ -53,7 +53,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """Yield the traces of an archive's samples. Its header, which names the model, comes first in order of names."""
+    """Yield the traces of an archive's samples. Its header, which names the model, comes first by name."""
     model = None
     found = False
     for value, name in source.read_members():
@@ -107,7 +107,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
-    """Return what each message of the assistant cost, by its id, from the events of the model's calls."""
+    """Return the usage of each message of the assistant, by its id, from the events of model calls."""
     found: dict[str, Usage] = {}
     for event in events:
         output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
@@ -121,7 +121,7 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
 
 
 class _Messages(Conversation):
-    """Reports messages, with the attachments of their sample in their places."""
+    """Reports messages, with the attachments of their sample inserted."""
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), self._insert_attachments(message.get("content"))

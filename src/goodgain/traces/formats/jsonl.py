@@ -73,12 +73,12 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a line."""
+    """Yield one trace per line."""
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
 def _convert(source: Source, value: Any, kind: type[_Part], at: str) -> _Part:
-    """Return a part of a trace, and report fields that it does not have: one may be a misspelt `searches`."""
+    """Return a part of a trace, and report unknown fields: one may be a misspelt `searches`."""
     part = tree.convert(value, kind, at)
     names = kind.__struct_encode_fields__
     for name in [name for name in value if name not in names]:

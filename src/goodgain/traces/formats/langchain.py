@@ -18,9 +18,9 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
 
-#: Types of messages. Others are reported as not understood.
+#: Known types of messages.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
-#: Types of parts: those of calls repeat what stands in `tool_calls`.
+#: Types of parts: those of calls repeat `tool_calls`.
 _PART_TYPES = tree.PLAIN_PARTS | {
     *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media"),
@@ -30,7 +30,7 @@ _READ = {
     *("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "artifact", "function_call"),
     *("__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"),
 }
-#: Where a state of a graph has its messages, and the metadata that the caller gave, the best first.
+#: Where a state of a graph has its messages, and the caller's metadata, the best first.
 _MESSAGE_PATHS = ("messages", "values/messages", "checkpoint/channel_values/messages")
 _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "configurable")
 
@@ -56,27 +56,26 @@ def _read_name(message: dict[str, Any]) -> Any:
 
 
 def _read_kind(message: dict[str, Any]) -> str:
-    """Return the kind of a message, which its class or type names: `AIMessageChunk` -> `ai`."""
+    """Return the kind of a message from its class or type: `AIMessageChunk` -> `ai`."""
     return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
 
 
 def _find_messages(record: Any) -> tuple[Any, str]:
-    """Return the messages of a state of a graph and their place in it; None and "" if it has none."""
     return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own: states of one thread are not."""
+    """Return whether each line of a JSON Lines file is one trace: states of one thread are not."""
     return not _are_states(head)
 
 
 def _are_states(head: FileHead) -> bool:
-    """Return whether a file holds several states of a graph, rather than a trace a record."""
+    """Return whether a file holds several states of a graph, not one trace per record."""
     return sum(bool(_find_messages(record)[1]) for record in head.records) > 1
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages; states of a graph that continue earlier ones make one trace with them."""
+    """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
     if _are_states(source.head):
         return join_exchanges(source, _Messages, _read_state, any_order=True)
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected="a list of messages, or a state of a graph with one")
@@ -117,7 +116,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: Any) -> Hashable | None:
-        """Return the id of a message; without ids, no two messages are taken for one."""
+        """Return the id of a message; messages without ids are never copies."""
         if not isinstance(message, dict):
             return None
         bodies = (message, message.get("data"), message.get("kwargs"))
@@ -159,7 +158,7 @@ class _Messages(JoinedConversation):
             self.source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
 
     def _spend(self, body: dict[str, Any]) -> None:
-        """Report the usage of an AI message: LangChain's own, else the one that the vendor gave."""
+        """Report the usage of an AI message: LangChain's own, else the vendor's."""
         vendors = tree.object_or_empty(body.get("response_metadata"))
         holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
         self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))

@@ -18,22 +18,23 @@ from goodgain.traces.conversations.span_vocabularies import (
     decode,
     read_langfuse_kind,
 )
-from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
+from goodgain.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.recorded_outcomes import find_outcomes
 
-#: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
+#: Kinds of spans that do the work: a span above one of them is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
-#: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
+#: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
 _IDS_ONLY = "the list of traces has their ids only: get each trace, or export the observations"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are observations, themselves or in traces or sessions."""
+    """Return whether there are observations, alone or in traces or sessions."""
     return any(map(_holds_observations, head.objects))
 
 
@@ -56,7 +57,7 @@ def _is_observation(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a trace without a session is one by itself."""
+    """Yield one trace per session; a trace without a session is one by itself."""
     spans: list[Span] = []
     for value, at in source.documents():
         with source.handle_errors():
@@ -112,11 +113,11 @@ def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: 
         metadata |= found if isinstance(found, dict) else {}
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
-    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, **given}
+    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, OUTCOMES: find_outcomes(trace), **given}
 
 
 def _demote(spans: list[Span]) -> None:
-    """Make chains of the spans that are searches by name only, and have tools, retrievers or models below them."""
+    """Make chains of the spans that are searches only by name, and have tools, retrievers or models below them."""
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     for span in spans:
         if span.kind in _WORK:

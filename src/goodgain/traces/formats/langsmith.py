@@ -13,11 +13,12 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode, find_session
-from goodgain.traces.conversations.spans import Span, read_nanoseconds
+from goodgain.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.recorded_outcomes import find_outcomes
 
 _KINDS = {
     **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},
@@ -27,7 +28,7 @@ _KINDS = {
 _ORDER = re.compile(r"(?P<time>\d{8}T\d{6})(?P<micro>\d{6})Z\S+")
 _ROOT = re.compile(r"\d{8}T\d{12}Z([^.]+)")
 _REMEDY = "select inputs and outputs of the runs: the export lacks them"
-#: Where the calls of a model's answer stand: in LangChain's generations, in OpenAI's choices.
+#: Where the calls in a model's answer are: in LangChain's generations, in OpenAI's choices.
 _ANSWER_KEYS = ("generations", "choices", "message", "messages", "kwargs", "output")
 #: Trees of runs nested deeper are refused.
 _MAX_DEPTH = 200
@@ -43,7 +44,7 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a thread; a root run without a thread is one by itself."""
+    """Yield one trace per thread; a root run without a thread is one by itself."""
     runs: dict[str, tree.Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
@@ -91,7 +92,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         span.unknown = f"run of type {kind!r}"
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
     metadata = tree.object_or_empty(extra).get("metadata")
-    span.attributes = {"metadata": metadata, "session.id": find_session(metadata)}
+    span.attributes = {"metadata": metadata, "session.id": find_session(metadata), OUTCOMES: find_outcomes(run)}
     if inputs:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
@@ -103,7 +104,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
 
 
 def _read_start(run: dict[str, Any], dotted: str, at: str) -> int:
-    """Return when a run started: as its dotted order says, which also orders runs that started together."""
+    """Return when a run started, from its dotted order: this also orders runs that started together."""
     found = _ORDER.fullmatch(dotted.rpartition(".")[2])
     if found is None:
         return read_nanoseconds(run.get("start_time"), f"{at}/start_time")

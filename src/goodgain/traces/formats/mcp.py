@@ -1,7 +1,7 @@
 """MCP: logs of JSON-RPC messages between a client and servers (`tools/call` and their results).
 
-The log has neither steps nor turns: each call is an iteration by default, and with iteration="step" the calls that
-follow each other without an answer between them are one. The file is one trace.
+The log has neither steps nor turns: each call is an iteration by default; with iteration="step", consecutive calls
+without an answer between them are one. The file is one trace.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ class _Messages(Conversation):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, [])
-        #: The calls without an answer by id, with the direction that the log gives them; of other requests, whether they
-        #: wait for an answer.
+        #: The calls without an answer by id, with their direction in the log; and whether other requests wait for one.
         self._waiting: dict[str, tuple[ToolCall, Any]] = {}
         self._others: dict[str, bool] = {}
         self._answered = True
@@ -74,7 +73,7 @@ class _Messages(Conversation):
         elif method is not None:
             expect_text(method, f"{at}/method")
             self._others[key] = True
-        elif key in self._waiting and not (self._others.get(key) and self._is_of_other(key, record, message)):
+        elif key in self._waiting and not (self._others.get(key) and self._answers_server(key, record, message)):
             _set_answer(self._waiting.pop(key)[0], message, at)
             self._answered = True
         elif key and key in self._others:
@@ -83,10 +82,10 @@ class _Messages(Conversation):
             expected = "a request of the same id before it"
             self.source.not_understood("answer to a request that is not in the log", at, expected)
 
-    def _is_of_other(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether an answer is to the server's request, where one has the id of a call: each side counts its own.
+    def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
+        """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own.
 
-        The direction says so where the log has it, else what the answer holds.
+        The direction decides if the log has it, else the content of the answer.
         """
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:

@@ -12,11 +12,12 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode
-from goodgain.traces.conversations.spans import Span, read_each, read_spans
+from goodgain.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
 from goodgain.traces.expected_values import expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.recorded_outcomes import find_outcomes
 
 _SESSION = "mlflow.trace.session"
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
@@ -31,7 +32,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a trace without a session is one by itself."""
+    """Yield one trace per session; a trace without a session is one by itself."""
     return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 
@@ -52,4 +53,5 @@ def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
         for name, given in (("metadata", metadata), ("session.id", metadata.get(_SESSION))):
             if span.attributes.get(name) is None:
                 span.attributes[name] = given
+        span.attributes[OUTCOMES] = find_outcomes(info)
         yield span

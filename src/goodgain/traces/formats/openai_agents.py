@@ -21,20 +21,20 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
 _SQLITE = b"SQLite format 3\0"
-#: The columns that a table of messages has, whatever its name, which programs can set.
+#: The columns of a table of messages; programs choose its name.
 _COLUMNS = {"session_id", "message_data"}
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether the file is an SQLite database with a table of messages, or has an item of Responses a line."""
+    """Return whether the file is an SQLite database with a table of messages, or has one item of Responses per line."""
     if head.raw.startswith(_SQLITE):
         return b"message_data" in head.raw
     return head.lines_are_messages and any(map(is_item, head.records))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session, or the one that the lines hold."""
+    """Yield one trace per session, or the one in the lines."""
     if source.head.raw.startswith(_SQLITE):
         yield from _read_database(source)
         return
@@ -51,7 +51,7 @@ def _read_items(source: Source, items: list[tree.Placed], at: str, session: str 
 def _read_database(source: Source) -> Iterator[Trace]:
     sessions: dict[str | None, list[tree.Placed]] = {}
     try:
-        with closing(_open(source.path)) as database:
+        with closing(_open_database(source.path)) as database:
             table = _find_table(database, source.path)
             _report_branches(source, database)
             name = table.replace('"', '""')
@@ -74,8 +74,8 @@ def _read_database(source: Source) -> Iterator[Trace]:
             yield _read_items(source, items, items[0][1], session_id)
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """Open a database to read it only. Without a write-ahead log beside it, nothing is locked and no file is made."""
+def _open_database(path: Path) -> sqlite3.Connection:
+    """Open a database read-only. Without a write-ahead log, nothing is locked and no file is created."""
     if compression(path) is not None:
         raise InputError(f"{path}: is a compressed SQLite database; decompress it first")
     log = path.with_name(f"{path.name}-wal")
@@ -98,7 +98,7 @@ def _find_table(database: sqlite3.Connection, path: Path) -> str:
 
 
 def _report_branches(source: Source, database: sqlite3.Connection) -> None:
-    """Report the branches of AdvancedSQLiteSession: which messages are of which is not read."""
+    """Report the branches of AdvancedSQLiteSession: all are read as one."""
     if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is None:
         return
     branches = database.execute("SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id")

@@ -31,7 +31,7 @@ _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning"
 _PARTS = (tree.PLAIN_PARTS, _HAYSTACK_PARTS)
 _CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
 _READ = _CALL_FIELDS | {"content"}
-#: Special tokens with which some models search in the text of their messages.
+#: Special tokens that some models write into their messages to search.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
 _SEARCHING_MODELS = ("search-preview", "search-api")
@@ -59,7 +59,7 @@ def _is_chat(record: Any) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    """Return whether a message has a role, and content or calls as only this format has them."""
+    """Return whether a message has a role, and content or calls that only this format has."""
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
@@ -80,7 +80,7 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
+    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Messages)
     return read_conversations(source, _Messages, _find_messages)
@@ -93,7 +93,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 class _Messages(vendor_exchanges.JoinedConversation):
-    """Reports messages; `model` is named by the object around them, and `hosted` counts the vendor's searches so far."""
+    """Reports messages; `model` comes from the object around them, and `hosted` counts the vendor's searches so far."""
 
     asked, answered = "messages", "choices"
 
@@ -158,7 +158,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if message["role"] == "tool" and not self.has_open_call(None, name):
-            name = None  # it need not be that of the function called
+            name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
         if call_id is not None and not self.has_call(call_id):
             expected = f"the answer to a call made before (no call has the id {call_id!r})"
@@ -199,7 +199,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self._add_unlogged_searches(message, shown, at)
 
     def _read_citations(self, annotations: Any, at: str, model: Any) -> None:
-        """Add the search behind an answer with citations, or by a model that always searches, as the log lacks it."""
+        """Add the search behind an answer with citations or by a model that always searches: the log lacks it."""
         cited = [note.get("url_citation") for note, _ in tree.walk(annotations, at)]
         unique = {str(citation.get("url")): citation for citation in tree.objects_in(cited)}
         searches = annotations is not None and any(part in as_word(model) for part in _SEARCHING_MODELS)
@@ -209,16 +209,16 @@ class _Messages(vendor_exchanges.JoinedConversation):
             self.call(ToolCall("web_search", at, output=found, is_search=True, remedy=_REMEDY))
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
-        """Add the vendor's searches that a usage counts, if none was shown since."""
+        """Add the vendor's searches that a usage counts, if none was shown."""
         if self.hosted == shown:
             self.hosted += self.add_counted_searches(holder.get("usage"), at, _REMEDY)
 
 
-# Groq's agents: a tool that was run has a type, `search` for a search, and its results beside the text the model saw
+# Groq's agents: a tool that was run has a type (`search` for a search), and its results beside the text for the model
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Return the tools, each once: in a stream each comes twice, the first time before it has found anything."""
+    """Return the tools, each once: in a stream each comes twice, at first without results."""
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}

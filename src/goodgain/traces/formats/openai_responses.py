@@ -41,8 +41,8 @@ _PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text",
 _OWN_TYPES = {"web_search_call", "file_search_call", "mcp_call", "mcp_list_tools", "function_call", *_CLIENT_ANSWERS}
 _WEB_REMEDY = 'record them with include=["web_search_call.action.sources"]'
 _FILE_REMEDY = 'record them with include=["file_search_call.results"]'
-#: The name given to calls of Codex's web tool, and a hit in its text: a line with title and URL, and a line that begins
-#: with its mark. `turnNviewM` marks an opened page.
+#: Our name for calls of Codex's web tool, and a hit in its text: a line with title and URL, and a line that begins with
+#: its mark. `turnNviewM` marks an opened page.
 _WEB_RUN = "web.run"
 _WEB_RUN_HIT = re.compile(
     r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n"
@@ -67,7 +67,7 @@ def _is_response(record: dict[str, Any]) -> bool:
 
 
 def is_item(item: dict[str, Any]) -> bool:
-    """Return whether an object is an item of a kind that only this format has."""
+    """Return whether an object is an item that only this format has."""
     content = item.get("content") if item.get("type") == "message" else None
     return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")
@@ -75,7 +75,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is one trace."""
     return not vendor_exchanges.are_exchanges(head) and not _are_chained_responses(head)
 
 
@@ -84,7 +84,7 @@ def _are_chained_responses(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a response or list of items; exchanges and chained responses are joined to conversations."""
+    """Yield one trace per response or list of items; exchanges and chained responses are joined into conversations."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader)
     if _are_chained_responses(source.head):
@@ -129,7 +129,7 @@ def _read_stored_response(record: Any, at: str) -> vendor_exchanges.Exchange:
 class ItemReader(vendor_exchanges.JoinedConversation):
     """Reports the items of a conversation, response by response.
 
-    `web_remedy`: what would have recorded the results of a hosted web search, for programs without the API's options.
+    `web_remedy` says how to record the results of a hosted web search; programs without the API's options have another.
     """
 
     asked, answered = "input", "output"
@@ -147,7 +147,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def key(cls, item: Any) -> Hashable | None:
-        """Return kind, role and text or id of an item; None for thoughts and hosted calls, which need not be sent again."""
+        """Return kind, role and text or id of an item; None for thoughts and hosted calls, which histories may omit."""
         if not isinstance(item, dict):
             return None
         kind = as_word(item.get("type"), "message")
@@ -157,7 +157,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
 
     def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
-        """Read the items of an exchange: of those that are sent again, what the first copy lacks."""
+        """Read the items of an exchange; of repeated ones, only what the first copy lacks."""
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
             if kind == "message":
@@ -169,7 +169,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         self.read_all(exchange.answer)
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
-        """Read items in order. The items between two that the client sends are one response."""
+        """Read items in order. The items between two of the client's are one response."""
         response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
@@ -220,7 +220,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             new_step, client_step = False, client_step or client
             self.call(call)
         if items and not stepped:
-            self.step()  # an answer without a call is a step, so that the next user message is a new turn
+            self.step()  # an answer without a call is a step: the next user message is a new turn
 
     def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall]) -> None:
         _check_role(item, at)
@@ -228,7 +228,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         for part in tree.objects_in(item.get("content")) if self.source.citations else ():
             notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
             cited = {str(note.get("url")): {**note, "type": None} for note in notes}
-            if cited and waiting:  # the log does not say which search found them, so they go to the last one before
+            if cited and waiting:  # the log does not name their search: it is the last one before
                 waiting.pop().output = list(cited.values())
 
     def _check_message(self, item: dict[str, Any], at: str) -> None:
@@ -255,10 +255,10 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
-        if kind.endswith("_search_call"):  # a search tool that is newer than this file: its output is not read
+        if kind.endswith("_search_call"):  # a search tool newer than this reader
             return ToolCall(
                 as_word(item.get("name")) or kind, at, call_id, item.get("arguments", item.get("action")),
-                is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
+                is_search=True, remedy=f"goodgain does not read items of type {kind!r}",
                 failed=item.get("status") == "failed",
             )  # fmt: skip
         if kind not in _OTHER_TYPES:
@@ -287,7 +287,7 @@ def _check_role(message: dict[str, Any], at: str) -> None:
 
 
 def _read_web_run_output(output: Any) -> Any:
-    """Return the hits in the text of Codex's web tool; another output is returned as it is."""
+    """Return the hits in the text of Codex's web tool; any other output is unchanged."""
     parts = output if isinstance(output, list) else [output]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
     hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
@@ -300,7 +300,7 @@ def _read_web_run_output(output: Any) -> Any:
 
 
 def _read_web_run(call: ToolCall) -> ToolCall:
-    """Read a call of Codex's web tool, which searches, opens pages or finds in them, as its arguments say."""
+    """Read a call of Codex's web tool: its arguments say whether it searches, opens a page or finds text in one."""
     asked = call.arguments
     if isinstance(asked, str):
         try:

@@ -40,10 +40,10 @@ def _is_csv(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a root without a session is a trace by itself."""
+    """Yield one trace per session; a root without a session is a trace by itself."""
     if _is_csv(source.head):
         raise InputError(
-            f"{source.path}: is a table of Phoenix as CSV, which holds Python's notation in place of lists; save it as "
+            f"{source.path}: is a table of Phoenix as CSV, which has Python's notation in place of lists; save it as "
             "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
         )
     return read_span_traces(source, read_each(source, source.documents(), read_spans))

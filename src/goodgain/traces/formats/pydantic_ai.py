@@ -18,7 +18,7 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
 
 _KINDS = {"request", "response"}
-#: Kinds of parts: calls, of the client's tools and of those that the provider runs, and their returns.
+#: Kinds of parts: calls of the client's and the provider's tools, and their returns.
 _CALLS, _RETURNS = {"tool-call", "builtin-tool-call"}, {"tool-return", "builtin-tool-return"}
 #: Kinds of parts without a call or a result.
 _OTHER_PARTS = {
@@ -45,7 +45,7 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages."""
+    """Yield one trace per list of messages."""
     find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
     return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
 
@@ -102,7 +102,7 @@ class _Messages(Conversation):
 
 
 def _unwrap_hosted(content: Any) -> Any:
-    """Return what a provider's tool found. OpenAI's search has a status and, if asked for, sources; Google's, sources."""
+    """Return what a provider's tool found. OpenAI's search has a status and, on request, sources; Google's has sources."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
         return tree.or_unanswered(content)
     if content.get("status") == "failed":

@@ -18,14 +18,14 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
 
 _PATHS = ("steps", "full_steps", "memory")
-#: The fields of a step that are read, or repeat what others hold.
+#: The fields of a step that are read, or repeat others.
 _READ = {"tool_calls", "observations", "model_input_messages", "model_output_message", "action_output"}
-#: Fields of steps that are not of the agent's work.
+#: Fields of steps without work of the agent.
 _OTHER_STEPS = {"system_prompt", "plan", "final_answer", "output"}
-#: The tool of agents that write code, in which searches cannot be seen; and a call of a function there.
+#: The tool of agents that write code, which hides searches; and a function call in that code.
 _CODE_TOOL = "python_interpreter"
 _FUNCTION = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
-#: What search tools of smolagents write above their results.
+#: The heading that search tools of smolagents write above their results.
 _HEADING = re.compile(r"^## Search Results\s*$", re.MULTILINE)
 _REMEDY = "the agent searched in its code: log the tool's calls, or record spans (format openinference)"
 _SHARED = "the step has one text for several calls, and no answer for this one"
@@ -41,12 +41,12 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is one trace."""
     return not tree.any_object(head.records, _is_step)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of steps; lines that are steps are one trace."""
+    """Yield one trace per list of steps; lines that are steps are one trace."""
     find = partial(tree.find_items, paths=_PATHS, expected="a list of steps")
     return read_conversations(
         source, _Steps, find, of_list=lambda one: "step_number" in one or "task" in one, of_line=_is_step
@@ -78,14 +78,14 @@ class _Steps(Conversation):
             made.failed = step.get("error") is not None
             made.remedy = _SHARED if len(calls) > 1 else ""
         observations = expect_optional_text(step.get("observations"), f"{at}/observations")
-        _share_out(observations or "", calls, [made for made in calls if source.is_search(made.tool)])
+        _assign_observations(observations or "", calls, [made for made in calls if source.is_search(made.tool)])
         for made in calls:
             if made.tool == _CODE_TOOL and any(map(source.is_search, _FUNCTION.findall(str(made.arguments)))):
                 self.call(ToolCall("search in code", made.at, is_search=True, remedy=_REMEDY))
 
 
-def _share_out(observations: str, calls: list[ToolCall], searches: list[ToolCall]) -> None:
-    """Give the calls of a step their one text: each search the part below its heading, if there is one for each."""
+def _assign_observations(observations: str, calls: list[ToolCall], searches: list[ToolCall]) -> None:
+    """Assign the one text of a step to its calls: to each search the part below its heading, if each has one."""
     if observations and (not searches or len(calls) == 1):
         for call in calls:
             call.output = observations

@@ -29,7 +29,7 @@ _OTHER_BLOCKS = {
     *("text", "image", "document", "video", "audio", "cachePoint", "reasoningContent", "guardContent"),
     *("citationsContent", "searchResult"),
 }
-#: Where the messages of sessions stand, the files beside them, and the name of the file of a message.
+#: The folders of sessions' messages, the files beside them, and the name of a message's file.
 _FOLDERS = ("messages", "agents/agent_*/messages", "session_*/agents/agent_*/messages")
 _STATES = ("session.json", "agent.json")
 _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
@@ -60,12 +60,12 @@ def _is_session_message(record: dict[str, Any]) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is one trace."""
     return not any(map(_is_session_message, head.objects))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages or an answer; a message of a session's folder stands for all messages there."""
+    """Yield one trace per list of messages or answer; a message in a session's folder stands for all messages there."""
     if any(map(_is_session_message, source.head.objects)):
         with source.handle_errors():
             yield _read_folder(source)
@@ -76,7 +76,7 @@ def read(source: Source) -> Iterator[Trace]:
 def find(directory: Path) -> list[Path]:
     """Return the first message of each agent in the folder of a session, of several sessions, or of one agent.
 
-    Logs that stand beside what a session consists of follow.
+    Other logs in the directory follow.
     """
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
@@ -125,7 +125,7 @@ def _load(path: Path) -> Any:
     try:
         return loads(content)
     except NotJSONError as error:
-        raise InputError(f"{path}: is not JSON to its end ({error}); is it cut off?") from None
+        raise InputError(f"{path}: is not JSON to its end ({error}); was it cut off?") from None
 
 
 class _Messages(Conversation):

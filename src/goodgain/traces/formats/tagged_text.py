@@ -25,17 +25,17 @@ _CALL, _CALL_END = "<tool_call>", "</tool_call>"
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-#: A text of these dialects has at least one of these tags; tags of other dialects around a search or what it found.
+#: A text of these dialects has at least one of these tags; the second finds tags of other dialects.
 _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|search)_query\|)>|\\boxed\{")
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
 _EXPECTED = "tags of a known dialect, such as <search> and <information>, or <tool_call> and <tool_response>"
-#: The marks of who speaks in chat templates (ChatML, Llama 3).
+#: The marks of speakers in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
-#: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer; what stands at its end,
-#: at most so many characters further on.
+#: The beginning of Search-R1's prompt, for texts without a chat template's marks; the label at its end, and the most
+#: characters between the two.
 _PROMPT = re.compile(r"Answer the (?:given )?question\b|You (?:are|must|can)\b")
 _QUESTION, _LONGEST_PROMPT = "Question:", 8000
 #: Fields that hold a whole tagged text, the best first.
@@ -45,9 +45,9 @@ _TEXT_FIELDS = (
 )
 #: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
-#: What a program writes into the model's text after an action that it could not run: its tags are examples.
+#: The note that a program adds to the model's text after an invalid action: its tags are examples.
 _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.", re.DOTALL)
-#: Texts in place of results that say that the search was not run.
+#: Beginnings of texts in place of results: the search was not run.
 _REFUSALS = ("You have searched this query", "The maximum search limit is exceeded", "<warning>")
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
 _NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
@@ -56,11 +56,11 @@ _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 independent = tree.each_line_is_a_trace
 
 
-# Dialects: the tags in which models search, and how each writes what a search found
+# Dialects: the tags of searches, and how each writes results
 
 
 class _Dialect(NamedTuple):
-    """Tags around a search, tags around what it found, and the reader of the text between these."""
+    """Tags around a search, tags around its results, and the reader of the results."""
 
     query: tuple[str, str]
     found: tuple[str, str]
@@ -68,7 +68,7 @@ class _Dialect(NamedTuple):
 
 
 def _read_passages(text: str) -> Any:
-    """Read passages parted by blank lines, each with its title in quotes on the first line (ReSearch)."""
+    """Read passages separated by blank lines, each with its title in quotes on the first line (ReSearch)."""
     passages = [passage.strip().partition("\n") for passage in _PASSAGE.split(text) if passage.strip()]
     if not all(title.startswith('"') for title, _, _ in passages):
         return text
@@ -76,7 +76,7 @@ def _read_passages(text: str) -> Any:
 
 
 def _read_numbers(text: str) -> Any:
-    """Read `(1)text` a line (R1-Searcher); `None` if there is nothing."""
+    """Read lines of `(1)text` (R1-Searcher); the text is `None` if there is nothing."""
     return [] if text == "None" else _split_numbered(_NUMBER, text)
 
 
@@ -122,7 +122,7 @@ _DIALECTS = (
 )
 _QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in _DIALECTS))
 _RESULT_TAGS = (*(dialect.found for dialect in _DIALECTS), _RESPONSE)
-#: Tags that are lost where they stand outside what was read.
+#: Tags that must not remain outside the searches and results that were read.
 _TAGS = {tag for dialect in _DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}
 
 
@@ -167,12 +167,12 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
-    """Return whether a message has its calls in fields of their own: then it is of another format."""
+    """Return whether a message has its calls in separate fields, as in other formats."""
     return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace an object or, in a text, one from each system prompt to the next."""
+    """Yield one trace per object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
         yield from source.traces(
             partial(_read_record, source), is_one=lambda value: not value or any(map(tree.is_message, value))
@@ -197,7 +197,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
 
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
-    """Return who speaks, and where each mark of it begins and ends; those inside results are of pages."""
+    """Return the speakers, and where each mark begins and ends; marks inside results belong to pages."""
     tagged, pieces, at = TaggedText(text), [], 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
@@ -226,7 +226,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return where the next search or call begins, and the search where it is one; -1 where there is none."""
+    """Return the position of the next search or call (-1: none), and the search if it is one."""
     search = tagged.find_span(_QUERY_TAGS, start)
     call = tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
@@ -235,7 +235,7 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text in order; without marks, all but Search-R1's prompt is the assistant's."""
+    """Yield speaker and text in order; without marks, all except Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
     if not marks:
         begin, end = next(_find_prompts(text), (1, 0))
@@ -263,7 +263,7 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
 
 
 class _Speeches(Conversation):
-    """Reports what is spoken, in one turn, as tool responses come in the user's role."""
+    """Reports speeches, all in one turn: tool responses come in the user's role."""
 
     _asked = False
     _waiting: Sequence[ToolCall] = ()
@@ -274,11 +274,11 @@ class _Speeches(Conversation):
         self._say(role, expect_text(message.get("content"), f"{at}/content"), at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
-        """Return the trace of what is spoken in a text."""
+        """Return the trace of the speeches in a text."""
         for speaker, text in speeches:
             self._say(speaker, text, at)
         if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
-            self.source.not_understood("a text without a tag that is known", at, _EXPECTED)
+            self.source.not_understood("a text without a known tag", at, _EXPECTED)
         return self.trace(at)
 
     def _say(self, speaker: str, text: str, at: str) -> None:
@@ -317,7 +317,7 @@ class _Speeches(Conversation):
             call = _parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at)
             waiting.append(self.call(call))
             inline = tagged.find_span([_RESPONSE], position)
-            if inline and inline.begin == tagged.skip_white(position):  # the log has calls and responses in one text
+            if inline and inline.begin == tagged.skip_white(position):  # calls and responses are in one text
                 waiting.pop().output = text[inline.inner_begin : inline.inner_end]
                 position = inline.end
                 stepped = False
@@ -331,7 +331,7 @@ class _Speeches(Conversation):
             self.step()
 
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int:
-        """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
+        """Read one search and its results; return where they end: tags inside the pages are not calls."""
         self.step()
         query = tagged.text[search.inner_begin : search.inner_end].strip()
         call = self.call(ToolCall("search", at, queries=(query,)))
@@ -359,7 +359,7 @@ class _Speeches(Conversation):
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results, if any, and where they end: pages may hold the closing tag, so at the last one."""
+    """Return the text of the results, if any, and their end: the last closing tag, as pages may contain it."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     end = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
@@ -373,7 +373,7 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a tag: JSON, or nearly JSON (single quotes, a comma too many), as agents accept both."""
+    """Read the call in a tag: JSON or, because agents accept it, nearly JSON (single quotes, a trailing comma)."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

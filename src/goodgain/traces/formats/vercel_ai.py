@@ -23,7 +23,7 @@ _OTHER_PARTS = tree.PLAIN_PARTS | {
     "custom",
 }
 _PARTS_OF_MODEL = {"tool-call", "tool-result", "tool-error"}
-#: What became of a call in a UI message, of version 5 and 4: it has an answer, failed, was not run, or has no answer.
+#: The states of a call in a UI message (versions 5 and 4): answered, failed, not run, unanswered.
 _ANSWERED, _FAILED = {"output-available", "result"}, {"output-error"}
 _NOT_RUN = {"output-denied", "approval-requested"}
 _UNANSWERED = {"input-streaming", "input-available", "approval-responded", "partial-call", "call"}
@@ -31,7 +31,7 @@ _UNANSWERED = {"input-streaming", "input-available", "approval-responded", "part
 _OUTPUT_TYPES = {"json", "text", "content", "error-text", "error-json", "execution-denied"}
 _OUTPUT_FIELDS = {"type", "value", "providerOptions", "reason"}
 _MESSAGE_READ = {"content", "parts", "toolInvocations"}
-#: The fields of a step that are read, or repeat what others hold: the request has the messages before it.
+#: The fields of a step that are read, or repeat others: the request has the messages before it.
 _STEP_READ = {
     *("content", "text", "toolCalls", "toolResults", "sources", "request", "response", "warnings", "staticToolCalls"),
     *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
@@ -70,14 +70,13 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a list of messages or steps, or one for all lines if each is a message."""
+    """Yield one trace per list of messages or steps, or one for all lines if each is a message."""
     return read_conversations(
         source, _Messages, _find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
     )
 
 
 def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
-    """Yield the messages of a conversation, or the steps of a result of `generateText`."""
     if _are_steps(value):
         return tree.find_items(value, at, paths=("steps",), expected="a list of steps")
     return tree.find_messages(value, at)
@@ -144,7 +143,7 @@ class _Messages(Conversation):
             if kind == "step-start":
                 self.step()
             elif kind == "tool-call":
-                self._call(part, part.get("toolName"), at)
+                self._add_call(part, part.get("toolName"), at)
             elif kind in ("tool-result", "tool-error"):
                 self._read_result(part, at, failed=kind == "tool-error")
             elif kind == "tool-invocation":
@@ -160,7 +159,7 @@ class _Messages(Conversation):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
-        """Read the calls of version 4 that do not also stand in the parts; a new number of `step` is a new step."""
+        """Read the calls of version 4 that the parts do not repeat; a new number of `step` is a new step."""
         step: Any = None
         for index, (invocation, call_at) in enumerate(tree.walk(invocations, at)):
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") in seen:
@@ -170,7 +169,7 @@ class _Messages(Conversation):
             step = invocation.get("step")
             self._read_ui_call(invocation, invocation.get("toolName"), call_at)
 
-    def _call(self, part: dict[str, Any], name: Any, at: str) -> ToolCall:
+    def _add_call(self, part: dict[str, Any], name: Any, at: str) -> ToolCall:
         call_id = expect_id(part.get("toolCallId"), f"{at}/toolCallId")
         call = ToolCall(expect_text(name, f"{at}/toolName"), at, call_id, part.get("input", part.get("args")))
         if part.get("providerExecuted") is True:
@@ -180,7 +179,7 @@ class _Messages(Conversation):
         return self.call(call)
 
     def _read_ui_call(self, part: dict[str, Any], name: Any, at: str) -> None:
-        call = self._call(part, name, at)
+        call = self._add_call(part, name, at)
         state = as_word(part.get("state"))
         if state in _ANSWERED and part.get("preliminary") is not True:
             key = "result" if state == "result" else "output"
@@ -210,7 +209,7 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call; of OpenAI's hosted search it is an action with sources."""
+        """Set the output of a call; that of OpenAI's hosted search is an action with sources."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output

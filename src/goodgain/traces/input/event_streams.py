@@ -1,6 +1,6 @@
-"""Streams of server-sent events: the answer that their pieces make, as the vendor returns it where nothing is streamed.
+"""Assembles the answer in a stream of server-sent events, in the form that the vendor returns without streaming.
 
-Read are streams of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, and the UI messages of the
+The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, and the UI messages of the
 Vercel AI SDK.
 """
 
@@ -17,10 +17,10 @@ from goodgain.files.json_text import NotJSONError, loads
 Event = dict[str, Any]
 
 _CHUNK = "chat.completion.chunk"
-#: Fields of pieces that are whole in each piece; other texts go on from piece to piece.
+#: Fields that are whole in each piece; other texts continue from piece to piece.
 _WHOLE_TEXTS = {"role", "id", "type", "name"}
 _RESPONSE_ENDS = {"response.completed", "response.incomplete", "response.failed"}
-#: The field of an Anthropic block that each type of piece goes on with.
+#: The field of an Anthropic block that each type of piece continues.
 _BLOCK_TEXTS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -37,14 +37,14 @@ _CALL_STATES = {
 
 
 class Assembled(NamedTuple):
-    """The value that the events make, and whether the stream has its end: without it, calls may be missing."""
+    """The assembled value, and whether the stream is complete: if not, calls may be missing."""
 
     value: Any
     is_whole: bool
 
 
 def assemble_stream(text: str) -> Assembled | None:
-    """Return the answer in the text of a stream; None if it is not one, or of an unknown vendor, or damaged."""
+    """Return the answer in the text of a stream; None if the text is not one, damaged, or of an unknown vendor."""
     events = _parse_events(text)
     assembled = assemble_events(events) if events is not None else None
     has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
@@ -52,7 +52,7 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Return the answer that events make; None if they are not of a known vendor."""
+    """Return the answer in events; None if they are not of a known vendor."""
     if any("choices" in event and event.get("object", _CHUNK) == _CHUNK for event in events):
         return _assemble_chat(events)
     types = {event["type"] for event in events if isinstance(event.get("type"), str)}
@@ -70,7 +70,7 @@ def assemble_events(events: list[Event]) -> Assembled | None:
 def _parse_events(text: str) -> list[Event] | None:
     """Return the object in each event's data; None if some data is neither an object nor the mark of the end."""
     events: list[Event] = []
-    waiting: list[str] = []  # data on several lines, up to the blank line behind it
+    waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
         data = line[5:].strip() if line.startswith("data:") else ""
         if data and data != "[DONE]":
@@ -97,7 +97,6 @@ def _parse_object(text: str) -> Event | None:
 
 
 def _join_pieces(pieces: list[Event]) -> Event:
-    """Return the object whose fields come in pieces."""
     fields: dict[str, list[Any]] = {}
     for piece in pieces:
         for key, value in piece.items():
@@ -106,7 +105,7 @@ def _join_pieces(pieces: list[Event]) -> Event:
 
 
 def _join_values(key: str, values: list[Any]) -> Any:
-    """Join what pieces have under one key: texts go on, lists grow, members of `tool_calls` are told by their index."""
+    """Join the values of one key: texts and lists are concatenated, members of `tool_calls` are matched by index."""
     values = [value for value in values if value is not None]
     kinds = set(map(type, values))
     if key == "tool_calls" and kinds == {list}:
@@ -126,9 +125,9 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk what tells its answer from others: its id, or how many answers ended before.
+    """Return for each chunk the key of its answer: its id, or how many answers ended before.
 
-    Groq's agents give each chunk an id of its own, and the last one of each answer the same.
+    Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
     """
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
@@ -142,13 +141,11 @@ def _name_answers(events: list[Event]) -> list[str]:
 
 
 def _list_objects(holder: Event, key: str) -> list[Event]:
-    """Return the objects in the list under a key."""
     members = holder.get(key)
     return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
 def _get_object(holder: Event, key: str) -> Event:
-    """Return the object under a key; an empty one where there is none."""
     value = holder.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -184,7 +181,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Take the response at the end; where a stream lacks it, the items that were done."""
+    """Take the final response; if a stream lacks it, the completed items."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}
@@ -244,7 +241,7 @@ def _join_block(pieces: list[Event]) -> Event:
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
-    """Join the parts of the first candidate; of grounding, each chunk and query once."""
+    """Join the parts of the first candidate, and the chunks and queries of its grounding, each once."""
     parts: list[Any] = []
     whole: Event = {"candidates": []}
     candidate: Event = {}
@@ -268,7 +265,7 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_ui_message(events: list[Event]) -> Assembled | None:
-    """Make the parts of a UI message: steps, calls with what became of them, and sources."""
+    """Make the parts of a UI message: steps, calls with their outcomes, and sources."""
     message: Event = {"id": "", "role": "assistant", "parts": []}
     calls: dict[str, Event] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""The beginning of a file, from which formats are recognised: 256 KiB, and more where it begins with long texts."""
+"""The beginning of a file, used to recognise its format: 256 KiB, or more if it begins with long texts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES
 
-#: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it. Of a longer text
-#: (a pasted document, a screenshot) only so many count. The last is the most that is looked at.
+#: Bytes read to recognise a format: enough for a system prompt and the first messages. Of a longer text (a pasted
+#: document, a screenshot) only the second number counts. The third is the limit.
 HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
 #: JSON nested deeper cannot be parsed.
 _MAX_DEPTH = 1000
-#: Strings (also one that the end of the head cuts off), brackets and commas: all that closing cut JSON needs. The
-#: possessive `++` and `*+` keep the search linear on hostile text.
+#: Strings (even one cut off by the end of the head), brackets and commas: enough to close JSON that was cut off. The
+#: possessive `++` and `*+` keep the search linear on malicious text.
 _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
-#: Files that do not hold text, by their first bytes; they are named in the error.
+#: Files without text, by their first bytes; the error names them.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
 #: The beginning of a stream of server-sent events, and of a piece of an answer in it.
 _EVENTS, _EVENT_DATA = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S"), re.compile(rb"^data: ?\{", re.MULTILINE)
@@ -28,7 +28,7 @@ _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
 class FileHead:
-    """The first 256 KiB of a file, decompressed; more, up to 16 MiB, where the file begins with long texts.
+    """The first 256 KiB of a file, decompressed; up to 16 MiB if the file begins with long texts.
 
     Attributes:
         name: the file's name without `.gz` or `.zst`.
@@ -41,14 +41,14 @@ class FileHead:
         self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None, in_lines: bool = False
     ) -> None:
         self.name = name
-        self._in_lines = in_lines  # what follows the head says that each line of the file is a value
+        self._in_lines = in_lines  # the text after the head shows that each line is a value
         self.rows = rows
         self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
     def kind(self) -> str:
-        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip`, `events` (a stream) or `text`."""
+        """The kind of content: `json` (one value), `jsonl` (one per line), `table`, `zip`, `events` (a stream) or `text`."""
         if self.rows is not None:
             return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
@@ -58,34 +58,34 @@ class FileHead:
             return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
         if self._in_lines or self.name.lower().endswith(JSON_LINES):
             return "jsonl"
-        # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
+        # If the name does not tell, several lines are JSON Lines if the first is a whole value.
         first, _, rest = start.partition(b"\n")
         if not rest.strip():
             return "json"
         try:
             loads(first)
         except NotJSONError:
-            # Logs of programs begin lines with `[INFO]` or a date in brackets: these are text.
+            # Lines of program logs begin with `[INFO]` or a date in brackets: they are text.
             return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
         return "jsonl"
 
     @property
     def is_enough(self) -> bool:
-        """Whether a record or a message stands whole in the head, and 256 KiB in which long texts count as shorter ones."""
+        """Whether the head has a whole record or message, and 256 KiB if only the beginnings of long texts count."""
         if self.kind not in ("json", "jsonl"):
-            return self.kind != "text" or self.is_binary  # text has no records: all that may be looked at is
-        stands, counted = self._measured
-        return stands and counted >= HEAD_SIZE
+            return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
+        is_whole, counted = self._extent
+        return is_whole and counted >= HEAD_SIZE
 
     @property
     def has_record(self) -> bool:
-        """Whether a value of JSON, or an object in a list in it, stands whole in the head (or is nested too deep to be read)."""
-        return self._measured[0]
+        """Whether the head has a whole JSON value, or a whole object of a list (or one nested too deep to be read)."""
+        return self._extent[0]
 
     @cached_property
-    def _measured(self) -> tuple[bool, int]:
-        """Whether a record stands whole, and how many bytes count."""
-        stands, counted = False, len(self.raw)
+    def _extent(self) -> tuple[bool, int]:
+        """Whether there is a whole record, and how many bytes count."""
+        is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
             sign = token[0][:1]
@@ -96,8 +96,8 @@ class FileHead:
                 if len(opened) > _MAX_DEPTH:
                     return True, HEAD_SIZE
             elif sign != b"," and opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
-                stands = True
-        return stands, counted
+                is_whole = True
+        return is_whole, counted
 
     @cached_property
     def value(self) -> Any:
@@ -125,13 +125,13 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """What may be a conversation: each record and, where they are a list or messages a line, all of them."""
+        """The possible conversations: each record and, if they form a list or are one message per line, all of them."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
         return [*([self.records] if is_list else []), *self.records]
 
     @cached_property
     def lines_are_messages(self) -> bool:
-        """Whether the lines of JSON Lines are messages or items of one conversation, not a conversation each."""
+        """Whether the lines of JSON Lines are the messages or items of one conversation, not conversations."""
         if self.kind != "jsonl" or not self.records:
             return False
         return all(map(_is_message_or_item, self.records)) and any(map(_is_of_conversation, self.records))
@@ -147,12 +147,12 @@ class FileHead:
 
     @property
     def is_binary(self) -> bool:
-        """Whether the file begins as one that holds no text."""
+        """Whether the file begins like one without text."""
         return self.raw.startswith(tuple(_BINARY_FORMATS))
 
     @property
     def description(self) -> str:
-        """What the file holds, for an error: `JSON Lines of objects with the keys type, message, sessionId`."""
+        """The content in words, for an error: `JSON Lines of objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
@@ -195,7 +195,6 @@ def _is_of_conversation(record: dict[str, Any]) -> bool:
 
 
 def _is_list_start(start: bytes) -> bool:
-    """Return whether what follows a `[` can be JSON."""
     return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
 
 
@@ -207,7 +206,7 @@ def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
         if whole:
             return None
     closing: list[bytes] = []
-    # The last place at which the text can end, and the brackets that were closed behind it.
+    # The last position where the text can end, and the brackets closed after it.
     cut = 0
     closed: list[bytes] = []
     for mark in _JSON_TOKENS.finditer(raw):

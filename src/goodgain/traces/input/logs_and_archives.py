@@ -1,6 +1,6 @@
-"""Opens the logs in a file: the file itself, each file of a zip archive, or the answer that a stream of events makes.
+"""Opens the logs in a file: the file itself, each file of a zip archive, or the answer in a stream of events.
 
-Everything that reads a log goes through this door, which bounds what a file may unpack to.
+All reading of logs goes through here, which limits what a file may unpack to.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from goodgain.files.table_reading import read_container
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 
-#: Opens the bytes of a log, which may stand in an archive.
+#: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
-#: How the names of files of traces end, before `.gz` and `.zst`.
+#: Endings of files of traces, before `.gz` and `.zst`.
 ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
-#: How they end with or without these.
+#: All endings of such files.
 LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
-#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
+#: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
 _PARQUET, _HEAD_ROWS = b"PAR1", 200
-#: A file is read in pieces of this size.
+#: Bytes per read.
 _PIECE = 1 << 20
-#: What is held in memory may not be larger: a stream of events, or a file in an archive that is read at once.
+#: Limit of what memory holds at once: a stream of events, or a file in an archive.
 _MAX_STREAM = 256 << 20
 #: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
 _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
@@ -56,7 +56,7 @@ _ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError, ValueError),
     *(NotImplementedError, struct.error),
 )
-#: What kinds of content a file in an archive may have; others are read from disk.
+#: The kinds of files that are read inside an archive; others are read only from disk.
 _KINDS_IN_ARCHIVES = {"json", "jsonl", "text", "events"}
 
 
@@ -67,7 +67,7 @@ class Log(NamedTuple):
         path: its path, as messages name it: `logs.zip/a.json` for a file in an archive.
         head: its first bytes.
         open: opens its bytes.
-        ends: whether it has its end, as far as this can be seen: a stream of events may lack it.
+        ends: whether it is complete, as far as is known: a stream of events may not be.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class Log(NamedTuple):
 
 
 def list_logs(directory: Path) -> list[Path]:
-    """Return the files in a directory that have an ending of logs, in the order of their names."""
+    """Return the files in a directory with an ending of logs, sorted by name."""
     return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
 
 
@@ -89,11 +89,11 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield what opens each log in a file. An archive that a format claims as a whole is one log.
+    """Yield a function for each log in a file, which opens it. An archive that a format claims as a whole is one log.
 
     Raises:
-        InputError: the file cannot be read, or is an archive that is damaged, holds no log or too much. What is yielded
-            raises it for a single log.
+        InputError: the file cannot be read, or is an archive that is damaged, holds no log or too much. The functions
+            raise it for a single log.
     """
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
@@ -109,7 +109,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """Read a file, or its first bytes, in pieces: some readers of compressed data first make room for all that is asked."""
+    """Read a file, or its first bytes, in pieces: some decompressors allocate the whole requested size first."""
     content = bytearray()
     while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
         content += piece
@@ -117,7 +117,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read the beginning of a file, until it is enough; `opener` opens it where it stands in an archive."""
+    """Read enough of the beginning of a file; `opener` opens a file in an archive."""
     name, size = plain_name(path.name), HEAD_SIZE
     with open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
@@ -129,7 +129,7 @@ def read_head(path: Path, opener: Opener | None = None) -> FileHead:
                 break
             size *= 2
             raw += read_at_most(file, size + 1 - len(raw))
-        # One line so far, of which the name does not say whether it is a record or the file.
+        # One line so far; the name does not tell whether it is one of several records or the whole file.
         if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
             further = raw + read_at_most(file, MAX_HEAD - len(raw))
             if FileHead(name, further, whole=False).kind == "jsonl":
@@ -146,27 +146,27 @@ def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
 def _open_archive(
     path: Path, is_wanted: Callable[[str], bool]
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
-    """Open a zip archive, with its files of the names wanted, in the order of their names."""
+    """Open a zip archive, with its files that have a wanted name, sorted by name."""
     with _explain_errors(path), zipfile.ZipFile(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir() and is_wanted(info.filename)]
         total = sum(info.file_size for info in infos)
         if total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
             raise InputError(
-                f"{path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, as hostile files do; if it is "
-                "meant so, unpack it, and read its files"
+                f"{path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, like a decompression bomb; if "
+                "you trust it, unpack it, and read its files"
             )
         yield archive, sorted(infos, key=lambda info: info.filename)
 
 
 def read_archive(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file in an archive whose name ends so, in the order of names."""
+    """Yield the name and the content of each file in an archive with an ending, sorted by name."""
     with _open_archive(path, lambda name: name.endswith(ending)) as (archive, infos):
         for info in infos:
             yield info.filename, _read_member(archive, info)
 
 
 def _is_log(name: str) -> bool:
-    """Return whether a file in an archive may be a log, by its name: macOS keeps notes of its own beside them."""
+    """Return whether a file in an archive may be a log, by its name: macOS adds hidden files."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
     return not hidden and name.lower().endswith(LOG_ENDINGS)
 
@@ -181,7 +181,7 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
 
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
-    """Open a file in an archive, decompressed: by the archive's own method, and `.gz` or `.zst` inside."""
+    """Open a file in an archive, decompressed: by the archive's own method, then from `.gz` or `.zst`."""
     with _explain_errors(path):
         member: IO[bytes] = (
             BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
@@ -210,7 +210,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
+    """Read a file in an archive, even from Zstandard, which zipfile supports only from Python 3.14 on."""
     if info.file_size > _MAX_STREAM:
         raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
@@ -219,7 +219,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     header = archive.fp.read(_ZIP_HEADER)
     if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
         raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
-    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which stand between header and data.
+    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which are between header and data.
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     archive.fp.seek(lengths, 1)
     packed = archive.fp.read(info.compress_size)
@@ -231,13 +231,13 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Return a log, of a stream of events the answer that they make."""
+    """Return a log; for a stream of events, the answer in it."""
     if log.head.kind != "events":
         return log
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
-        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write an answer a file")
+        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write one answer per file")
     assembled = assemble_stream(content.decode("utf-8", "replace"))
     if assembled is None:
         return log

@@ -1,4 +1,4 @@
-"""A file of traces as a format reads it: its documents one by one, and where in the file each of them stands."""
+"""A file of traces as formats read it: its documents one by one, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-#: No document may be larger, and no line or text: hostile input must not fill the memory.
+#: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
-#: A file with more lists and objects than these, and more than one for so many bytes, is not a log: `[{},{},{},...`
-#: takes 60 times its size in memory, and the densest logs, those with log probabilities, have one for 20 bytes.
+#: A file with more lists and objects, and more than one per so many bytes, is not a log: `[{},{},{},...` takes 60 times
+#: its size in memory. The densest logs, those with log probabilities, have one per 20 bytes.
 _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
-#: At most so many things that are not understood are kept of one trace: hostile input must not fill the memory.
+#: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
 
 
@@ -31,15 +31,15 @@ class Source:
     """One file as a format reads it, or a range of its lines.
 
     Attributes:
-        path: the file; `name` is its base name, which query ids are made of.
+        path: the file.
         head: its first bytes.
-        summary: where what is left out is counted.
+        summary: counts what is left out.
         open: opens its bytes.
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
-        costs: whether steps are to say what they cost.
+        costs: whether the costs of steps are read.
         skip: whether traces that cannot be read are left out.
-        is_search: which tools are searches, by the caller's choice or by their names.
+        is_search: decides which tools are searches, by the caller's choice or by their names.
         span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
         bytes_read: how many bytes of lines were read so far.
     """
@@ -62,11 +62,11 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The file's name without its endings, of which query ids are made."""
+        """The file's name without its endings, for query ids."""
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines.
+        """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
 
         Lines that are messages of one conversation are one value, a list.
         """
@@ -85,7 +85,7 @@ class Source:
             self._check_values(content, len(content))
             value = loads(content)
         except NotJSONError as error:
-            raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
+            raise InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?") from None
         yield value, at
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
@@ -100,7 +100,7 @@ class Source:
                 self.bytes_read += len(line)
                 at, self.line = f"{self.path}, line {self.line}, at ", self.line + 1
                 if len(line) >= _MAX_PIECE:
-                    raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace a line")
+                    raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace per line")
                 if line.isspace():
                     continue
                 self._check_values(line, self.bytes_read)
@@ -108,18 +108,18 @@ class Source:
                     value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
                     self._raise_or_skip(
-                        InputError(f"{format_place(at)}: is not JSON ({error}); is the file cut off there?")
+                        InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
                     )
-                    self.number += 1  # the line counts, so that the traces after it keep their numbers
+                    self.number += 1  # later traces keep their numbers
                     continue
                 yield value, at
 
     def _check_values(self, text: bytes, size: int) -> None:
-        """Count the lists and objects in a text, and refuse a file that has as many in so many bytes as only hostile ones do."""
+        """Count the lists and objects in a text, and refuse a file with too many for its size."""
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
-                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, which no log has; "
+                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any log; "
                 "leave out the file, or write it again"
             )
 
@@ -129,7 +129,7 @@ class Source:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise InputError(
-                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
+                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one per line"
             )
         return content.removeprefix(b"\xef\xbb\xbf")
 
@@ -156,7 +156,7 @@ class Source:
 
         Args:
             one: makes a trace of a value and its place.
-            is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
+            is_one: decides whether a list is one trace (a list of messages) or a list of traces.
         """
         for value, at in self.documents():
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -195,14 +195,14 @@ class Source:
     def _raise_or_skip(self, error: InputError) -> None:
         if not self.skip:
             raise error
-        self._unknown.clear()  # these items stand in the trace that is left out
+        self._unknown.clear()  # they belong to the trace that is left out
         self.summary.count_error(error)
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
         """Record that the trace being read has an item of an unknown kind, or something that is not read.
 
         Args:
-            what: the kind, for counting: the same words for all items of it.
+            what: the kind, in the same words for all of its items, which are counted by it.
             at: the place of this one.
             expected: what the format has in its place.
         """
@@ -210,7 +210,7 @@ class Source:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
-        """Return what was not understood since the last call, which belongs to the trace just read."""
+        """Return the unknown items since the last call: those of the trace just read."""
         if not self._unknown:
             return ()
         taken = tuple(self._unknown)

@@ -1,6 +1,6 @@
-"""Finds tags in a text that is read from front to back, in time that grows with the text and not with its square.
+"""Finds tags in a text from front to back, in linear time.
 
-A pattern such as `<search>.*?</search>` looks through the rest of the text at every `<search>` without an end.
+A pattern such as `<search>.*?</search>` takes quadratic time: it scans the rest of the text at each unclosed `<search>`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: A tag that begins something, and the tag that ends it: `<search>` and `</search>`.
+#: An opening tag and its closing tag: `<search>` and `</search>`.
 Tags = tuple[str, str]
 
 
 class Tagged(NamedTuple):
-    """A tag, what stands inside, and the tag that ends it: where each begins and ends."""
+    """The positions of an opening tag, the text inside, and the closing tag."""
 
     tags: Tags
     begin: int
@@ -23,18 +23,14 @@ class Tagged(NamedTuple):
 
 
 class TaggedText:
-    """A text, and where the tags that were looked for last stand in it.
-
-    Attributes:
-        text: the text.
-    """
+    """A text that remembers where it last found each tag."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return where words stand next, from `start` on; -1 where they do not. Ask from front to back."""
+        """Return the next position of words from `start` on, or -1. Call it from front to back."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -43,7 +39,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first of some tags that has an end, up to its first end; None where no more of them has one."""
+        """Return the first of some tags that is closed, up to its first closing tag; None if none is."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
@@ -54,7 +50,7 @@ class TaggedText:
         return best
 
     def skip_white(self, start: int) -> int:
-        """Return the place of the first character from `start` on that is not white space."""
+        """Return the position of the first character from `start` on that is not white space."""
         while start < len(self.text) and self.text[start].isspace():
             start += 1
         return start

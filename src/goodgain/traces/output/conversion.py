@@ -1,8 +1,8 @@
-"""Converts traces to runs: all of `goodgain convert` but its printing.
+"""Converts traces to runs: all of `goodgain convert` except its printing.
 
-Traces are read file by file and written batch by batch, so that memory does not grow with them. A query of one system
-is within one trace. With an output for each system, a query's results come from several traces, which are deduplicated
-together: its rows are kept on disk until all traces are read.
+Traces are read file by file and written batch by batch: memory does not grow with them. A query of one system is within
+one trace. With an output for each system, a query's results come from several traces and are deduplicated together: its
+rows are kept on disk until all traces are read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Conversion(NamedTuple):
         runs: the run of each system, by the system's name.
         results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication: their results lack ids, or it was asked for all.
+        deduplicated: queries whose documents were found by deduplication: their results lack ids, or all were deduplicated.
         summary: what was read.
     """
 
@@ -52,6 +52,7 @@ def convert_traces(
     results: str | os.PathLike[str] | None = None,
     costs: str | os.PathLike[str] | None = None,
     queries: str | os.PathLike[str] | None = None,
+    outcomes: str | os.PathLike[str] | None = None,
     system: str | None = None,
     deduplicate: Deduplicate | None = None,
     deduplicate_all: bool = False,
@@ -71,25 +72,27 @@ def convert_traces(
         output: the run's file: TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in its name, each
             system gets a file, and each of several runs of a system (replicates) a file `<system>.<replicate>`.
         results: a .jsonl or .parquet file for the results, with the document of each.
-        costs: a .jsonl or .parquet file for what each iteration cost, as far as the log has it.
-        queries: a .jsonl or .parquet file for query_id and text, what the user asked: `label` takes it.
-        system: the one system to convert, where the traces hold several; `agent-2` is the second run of `agent`.
+        costs: a .jsonl or .parquet file for the recorded costs of each iteration.
+        queries: a .jsonl or .parquet file for query_id and text, the user's question: `label` takes it.
+        outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
+            feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
+        system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
         deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
-        earlier: files of results that earlier conversions wrote. Results that are the same as one of theirs get its
-            document; `deduplicate` is called with their rows as `earlier=`.
+        earlier: files of results that earlier conversions wrote. Results that match one of theirs get its document;
+            `deduplicate` is called with their rows as `earlier=`.
         earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame: a query with one of its
-            questions gets its id. Without it, queries are joined to those of `earlier` by their ids alone.
+            questions gets its id. Without it, queries are joined to those of `earlier` by id only.
         query_ids: as for `read_traces`.
-        normalise_url: how URLs become ids where nothing is deduplicated; None: as deduplication does it.
+        normalise_url: how URLs become ids without deduplication; None: as in deduplication.
         progress: is called with the bytes read so far and in all.
 
     Raises:
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
-            another output; or a file cannot be written. No file is left behind, and those that stood there stay as
-            they were.
+            another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
     """
-    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in (results, costs, queries)))
+    tables_asked = (results, costs, queries, outcomes)
+    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in tables_asked))
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError("earlier results are joined by deduplication; give deduplicate=")
@@ -97,7 +100,7 @@ def convert_traces(
     read = ReadOptions(**options, query_ids=table, costs=costs is not None)
     tables = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
     outputs = _check_outputs(paths, files, [*known, *tables])
-    # Which queries of several runs are the same, and so which results, is known when all traces are read.
+    # Queries of several runs, and so their results, can be matched only when all traces are read.
     postpone = not files.is_one_run or system is not None or bool(known) or earlier_queries is not None
     converter = BatchConverter(
         deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known)
@@ -106,8 +109,8 @@ def convert_traces(
     summary.earlier_by_id = bool(known) and earlier_queries is None
     with ExitStack() as stack:
         writer = OutputWriter(stack, files, system, outputs)
-        # The earlier results may be large: other processes do without. Closed also after an error: the processes end
-        # before the files are removed.
+        # Other processes do not get the earlier results, which may be large. `closing` ends the processes before files
+        # are removed, even after an error.
         first = replace(converter, earlier=None)
         with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
             for batch in batches:
@@ -124,7 +127,6 @@ def convert_traces(
 
 
 def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
-    """Read the results of earlier conversions, with their documents; None if there are none."""
     frames = []
     for file in files:
         frame = read_results(file)
@@ -138,7 +140,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:
-    """Return the queries of earlier conversions: those of results have ids alone, those of a file of queries questions."""
+    """Return the queries of earlier conversions: those from results have only ids, those from `queries` questions too."""
     found = {} if earlier is None else dict.fromkeys(earlier["query_id"].drop_nulls().unique().sort(), Question())
     if queries is not None:
         found |= read_earlier_queries(queries)
@@ -146,7 +148,7 @@ def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known now; with `{system}`, a run is checked when its system is met."""
+    """Check the outputs whose names are known now; with `{system}`, a run is checked when its system appears."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in files:
         if path is None:

@@ -1,4 +1,4 @@
-"""Makes a run of results: one row a document, ranked within each iteration, `-` for an iteration without results."""
+"""Makes a run of results: one row per document, ranked within its iteration, and `-` for an iteration without results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from goodgain.files.table_reading import read_frame
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.reading_summary import RunName
 
-#: The tag of a system that neither the log nor the caller names.
+#: The tag of a system without a name.
 DEFAULT_TAG = "goodgain"
 
-#: A function of a URL that drops what does not distinguish pages; it returns None for text that is not an address.
+#: A function of a URL that drops the parts that do not distinguish pages; None for text that is not an address.
 NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
@@ -36,16 +36,16 @@ def to_run(
         results: a results frame of any engine, in any order, or the path of a file that `write_results` wrote. A result
             is the document that its column `document` names (see `deduplicate`), else its doc_id, else its normalised
             URL, else `text:` and a hash of its text.
-        system: the system to take, where the frame holds several.
-        replicate: the run of the system to take, where the frame holds several (the epochs of Inspect).
+        system: the system to take, if the frame holds several.
+        replicate: the run of the system to take, if the frame holds several (the epochs of Inspect).
         tag: the run's tag; None: the system's name.
-        normalise_url: how URLs become ids; None: as deduplication does it.
+        normalise_url: how URLs become ids; None: as in deduplication.
 
     Returns:
         query_id, iteration, doc_id, rank, score, tag. Ranks run from 1 through an iteration, calls in order. The score
-        is the log's where all results of the iteration have one and it falls from rank to rank, else 1/rank: tools that
-        rank by score would make another ranking of the log's scores. An iteration without results has one row `-` with
-        rank and score 0; a query that never searched has none.
+        is the log's if all results of the iteration have one and it falls from rank to rank. Else it is 1/rank, because
+        tools that rank by score would change the order. An iteration without results has one row `-` with rank and
+        score 0; a query that never searched has none.
 
     Raises:
         InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named; or
@@ -67,8 +67,8 @@ def to_run(
     rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
-    # The log's scores rank an iteration only if all its results have one: mixed with 1/rank they mean nothing. trec_eval
-    # compares them with 32 bits, and ties by doc_id; those of two tools, and distances, do not fall with the rank.
+    # All results of an iteration must have a score: mixed with 1/rank it means nothing. Scores of two tools, and
+    # distances, do not fall with the rank. trec_eval compares scores in 32 bits, and breaks ties by doc_id.
     score = pl.col("score").cast(pl.Float32)
     falls = is_first | (score < score.shift(1))
     scored = (score.is_finite() & falls).fill_null(False).all().over("group")
@@ -82,11 +82,11 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return the results of a results frame with the document that each is in a run.
+    """Return the results of a results frame with their documents in a run.
 
     Returns:
         query_id, iteration, search, rank, name (the doc_id that `to_run` gives to it), url, title, snippet, search_query;
-        a text is null where the frame has none. Rows of searches without results are left out.
+        a text is null if the frame has none. Rows of searches without results are left out.
 
     Raises:
         InputError: columns are missing.
@@ -95,8 +95,22 @@ def name_results(results: Any) -> pl.DataFrame:
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
+def list_searches(results: Any, *, system: str | None = None) -> pl.DataFrame:
+    """Return the searches of one system in a results frame.
+
+    Returns:
+        query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
+
+    Raises:
+        InputError: columns are missing, or the system is.
+    """
+    rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), system, None))
+    searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
+    return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
+
+
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Return a results frame with the column `document`: the doc_id that each result has in a run, null without a result."""
+    """Return a results frame with the column `document`: the doc_id of each result in a run, null without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -113,7 +127,7 @@ def is_of_run(name: RunName) -> pl.Expr:
 
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
-    """Return the columns that a run is made of and more texts, with their types, from a frame of any engine."""
+    """Return the columns for a run and `more` texts, cast, from a frame of any engine."""
     texts = (*_TEXTS, *more)
     frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]
@@ -137,12 +151,11 @@ def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
-    """Return the rows of the one run in a frame that the caller means."""
     for column, given, of in (("system", system, "systems"), ("replicate", replicate, "replicates")):
         found = frame[column].unique(maintain_order=True).to_list()
         if given is not None:
             if given not in found:
-                known = ", ".join(repr(name) for name in found if name is not None) or "none that has a name"
+                known = ", ".join(repr(name) for name in found if name is not None) or "one without a name"
                 raise InputError(f"the results hold no {column} {given!r}, only {known}")
             frame = frame.filter(pl.col(column) == given)
         elif len(found) > 1:
@@ -154,7 +167,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
 
 
 def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Add the name of each row's document. An id `-` is not a name, as it means "nothing found" in a run."""
+    """Add the name of each row's document. The id `-` is not a name: in a run it means "nothing found"."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
     bare = named["name"].is_null() & (named["rank"] > 0)

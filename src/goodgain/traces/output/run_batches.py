@@ -1,6 +1,6 @@
-"""Makes runs of batches of results, and writes them: one run each for systems and their replicates.
+"""Makes runs of batches of results, and writes them: one run per system and replicate.
 
-Documents of queries whose results lack ids are found by deduplication first.
+If results of a query lack ids, deduplication finds their documents first.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.opening import stem
 from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
@@ -23,24 +24,25 @@ from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
 
 #: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
-#: Where there are earlier results, it is called with those of the same queries as `earlier=`.
+#: If there are earlier results, it gets those of the same queries as `earlier=`.
 Deduplicate = Callable[..., Any]
 
 #: Stands for the name of a system in the name of an output.
 PLACEHOLDER = "{system}"
-#: Rows deduplicated at once; whole queries, so that a batch may have more.
+#: Rows deduplicated at once; a batch may have more, because it has whole queries.
 _ROWS_A_BATCH = 200_000
 #: File systems allow 255 bytes for a name, and the rest of the name needs some.
 _MAX_NAME = 150
 
 
 class OutputFiles(NamedTuple):
-    """The files that a conversion writes: the run (or with PLACEHOLDER, runs), and tables where they are wanted."""
+    """The files that a conversion writes: the run (with PLACEHOLDER: runs), and the requested tables."""
 
     run: Path
     results: Path | None = None
     costs: Path | None = None
     queries: Path | None = None
+    outcomes: Path | None = None
 
     @property
     def is_one_run(self) -> bool:
@@ -49,12 +51,12 @@ class OutputFiles(NamedTuple):
 
 
 class ConvertedBatch(NamedTuple):
-    """A batch as it is written.
+    """A batch, ready to be written.
 
     Attributes:
-        runs, results: the rows of each run, and the results if they are wanted, encoded as their files hold them.
-        costs, queries: what iterations cost, and the texts of queries.
-        postponed: rows whose documents, or the ids of whose queries, are known only when all traces are read.
+        runs, results: the rows of each run, and the results if requested, encoded for their files.
+        costs, queries, outcomes: the costs of iterations, the texts of queries, and the recorded outcomes.
+        postponed: rows whose documents or query ids are known only when all traces are read.
         deduplicated: queries whose documents were found by deduplication.
     """
 
@@ -62,6 +64,7 @@ class ConvertedBatch(NamedTuple):
     results: EncodedRows | None = None
     costs: pl.DataFrame | None = None
     queries: pl.DataFrame | None = None
+    outcomes: pl.DataFrame | None = None
     postponed: pl.DataFrame | None = None
     deduplicated: int = 0
 
@@ -71,13 +74,13 @@ class BatchConverter:
     """Converts the rows of a batch, in the process that read them.
 
     Attributes:
-        deduplicate: finds the documents of a query's results; None: they are named as they stand.
+        deduplicate: finds the documents of a query's results; None: by their ids, URLs or texts.
         deduplicate_all: also of queries whose results all have ids.
-        normalise_url: how URLs become ids where nothing is deduplicated.
-        files: what is written; the rows are encoded as their names say.
+        normalise_url: how URLs become ids without deduplication.
+        files: the outputs; their names decide how rows are encoded.
         system: the one system to convert.
-        postpone: return the rows as they are, because more rows of their queries may come.
-        earlier: results that have their documents already.
+        postpone: return the rows unconverted, because more rows of their queries may come.
+        earlier: results that already have documents.
     """
 
     deduplicate: Deduplicate | None
@@ -98,6 +101,7 @@ class BatchConverter:
         return batch._replace(
             costs=self._select_system(rows.costs_to_frame()) if self.files.costs else None,
             queries=self._select_system(rows.queries_to_frame()) if self.files.queries else None,
+            outcomes=self._select_system(rows.outcomes_to_frame()) if self.files.outcomes else None,
         )
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -120,7 +124,7 @@ class BatchConverter:
                 ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
             )
             if earlier is not None:
-                # Where earlier documents are not called by their doc_ids, doc_ids do not tell which of them a result is.
+                # If earlier documents have other names than their doc_ids, doc_ids do not identify them.
                 renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))["query_id"].unique()
                 lacking = lacking | pl.col("query_id").is_in(renamed.implode())
         in_need = frame.select(lacking.alias("lacking")).to_series()
@@ -134,7 +138,7 @@ class BatchConverter:
         return self._encode_rows(both)._replace(deduplicated=whole["query_id"].n_unique())
 
     def _encode_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
-        """Encode the run of each system and replicate, and the results, which say the document of each row."""
+        """Encode the run of each system and replicate, and the results with their documents."""
         results = None
         if self.files.results is not None:
             frame = add_documents(frame, self.normalise_url)
@@ -171,6 +175,7 @@ class OutputWriter:
         self._appends = {path: stack.enter_context(append_rows(path)) for path in known}
         self._spent: list[pl.DataFrame] = []
         self._asked: dict[str, str] = {}
+        self._outcomes: list[pl.DataFrame] = []
         self._postponed: list[Path] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
@@ -189,10 +194,12 @@ class OutputWriter:
             self._appends[self._files.results](batch.results)
         if batch.costs is not None:
             self._spent.append(batch.costs)
+        if batch.outcomes is not None:
+            self._outcomes.append(batch.outcomes)
         if batch.queries is not None:
             for query_id, text in batch.queries.select("query_id", "text").iter_rows():
                 if text.strip():
-                    self._asked.setdefault(query_id, text)  # several systems were asked the same
+                    self._asked.setdefault(query_id, text)  # the same for all systems
         if batch.postponed is not None and batch.postponed.height:
             folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
@@ -201,7 +208,7 @@ class OutputWriter:
         self.deduplicated += batch.deduplicated
 
     def write_tables(self, new_ids: Mapping[str, str]) -> None:
-        """Write what each iteration cost, and the text of each query once, with the ids of joined queries."""
+        """Write costs, the text of each query once, and outcomes, with the ids of joined queries."""
         if self._files.costs is not None and self._spent:
             spent = rename_queries(pl.concat(self._spent), new_ids)
             self._appends[self._files.costs](encode_rows(spent, self._files.costs))
@@ -212,11 +219,26 @@ class OutputWriter:
             frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
             self._appends[self._files.queries](encode_rows(frame, self._files.queries))
 
-    def _list_wanted(self, summary: Summary) -> list[RunName]:
+        if self._files.outcomes is not None and self._outcomes:
+            self._write_outcomes(rename_queries(pl.concat(self._outcomes), new_ids), self._files.outcomes)
+
+    def _write_outcomes(self, rows: pl.DataFrame, path: Path) -> None:
+        """Write a row for each query, system and replicate, with a column for each outcome; name systems as compare does."""
+        if rows.is_empty():
+            notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
+        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)  # as files are named
+        if self._files.is_one_run:
+            system = pl.lit(stem(self._files.run))
+        names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+        key = ["query_id", "system", "replicate"]
+        wide = rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
+        self._appends[path](encode_rows(wide, path))
+
+    def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
 
     def _check_one_run(self, summary: Summary) -> None:
-        names = self._list_wanted(summary)
+        names = self._list_chosen_runs(summary)
         if len(names) < 2:
             return
         first, second = (name.label or "one without a name" for name in names[:2])
@@ -231,12 +253,14 @@ class OutputWriter:
         if self._files.is_one_run:
             self.runs[label] = self._files.run
         elif label not in self.runs:
-            # The replicate stands behind a point, so that runs/agent.*.run are the runs of one system.
+            # The replicate follows a dot: runs/agent.*.run are the runs of one system.
             parts = [name.system or DEFAULT_TAG, *([name.replicate] if name.replicate is not None else [])]
             out = self._files.run
-            path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_safe, parts))))
+            path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
             if path in self.runs.values():
-                raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
+                raise InputError(
+                    f"{path}: two systems would be written to this file; convert them separately with system="
+                )
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
@@ -255,18 +279,18 @@ class OutputWriter:
             yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
 
     def check_system(self, summary: Summary) -> None:
-        """Check that the traces hold the system that was asked for.
+        """Check that the traces hold the chosen system.
 
         Raises:
             InputError: they do not.
         """
-        if self._system is not None and not self._list_wanted(summary):
+        if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
-            known = ", ".join(labels) or "none that has a name"
+            known = ", ".join(labels) or "one without a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
-        """Give the notices about the outputs; nobody is told of a deduplication that was asked for."""
+        """Give the notices about the outputs; a requested deduplication needs none."""
         if self.deduplicated and not deduplication_asked:
             notice(
                 f"the results of {self.deduplicated} queries lack ids: deduplication identified their documents; "
@@ -280,7 +304,7 @@ class OutputWriter:
         warn_of_escaped_ids(self._escaped, self._files.run)
 
 
-def _make_safe(name: str) -> str:
-    """Return a name as part of the name of a file; a system's name may hold anything."""
+def _make_file_name(name: str) -> str:
+    """Return a system's name, which may hold anything, as a part of a file's name."""
     safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
     return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

@@ -1,13 +1,14 @@
-"""The known formats, and which of them a file is in; or what the file looks like, and why it is in none of them.
+"""Finds the format of a file; if no format claims it, says what the file looks like, and why the nearest formats do not.
 
-A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
-`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
-of JSON Lines is a trace of its own, so that lines can be read in several processes), `ITERATION` (what an iteration
-is by default) and `find(directory) -> list[Path]` (the files to read, one a trace, of a directory that is of the format
-as a whole; empty if it is not).
+A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`. It has
+`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have:
 
-Near to a file in no format is one whose reader knows many of its keys, rare ones above all: the keys of a log are the
-words that its reader is written with, so they are taken from its source. What a reader says when it is tried is why not.
+- `independent(head) -> bool`: whether each line of JSON Lines is one trace, and several processes may share the lines;
+- `ITERATION`: the default iteration;
+- `find(directory) -> list[Path]`: the files to read, one per trace, if a directory as a whole has the format; else none.
+
+The nearest formats are those whose readers know many keys of the file, above all rare ones: the keys are taken from the
+source of the reader. A trial of the reader gives the reason.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from goodgain.traces.model import Trace
 from goodgain.traces.reading_summary import Summary
 
 GROUP = "goodgain.traces"
-#: A word in quotes, which can be a key or the name of a type in a log.
+#: A word in quotes: perhaps a key or the name of a type in a log.
 _QUOTED_WORD = re.compile(r"[\"']([A-Za-z_][\w.-]{1,60})[\"']")
-#: Keys whose values are names of types, as telling as keys.
+#: Keys with names of types, which are as characteristic as keys.
 _TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"}
-#: How many formats are named, how deep keys are looked for, and how long a reason is.
+#: How many formats the message names, how deep keys are searched, and the length of a reason.
 _NEAREST, _MAX_DEPTH, _LONGEST_REASON = 2, 6, 160
 
 
@@ -77,7 +78,7 @@ def formats() -> dict[str, Format]:
             )
         try:
             known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
-        except Exception as error:  # whatever a foreign module raises while it is imported
+        except Exception as error:  # a plugin may raise anything on import
             raise InputError(
                 f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
                 "repair or uninstall it"
@@ -112,7 +113,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
     """Return the one format that claims a file.
 
     Raises:
-        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
+        InputError: no format claims it, or several do: a wrong format would give wrong numbers.
     """
     known = formats()
     claims = [trace_format for trace_format in known.values() if _is_claimed_by(trace_format, path, head)]
@@ -125,14 +126,14 @@ def detect_format(path: Path, head: FileHead) -> Format:
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
         raise InputError(
-            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to find its format; name the format with "
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
             f"format=: {', '.join(known)}"
         )
     raise InputError(_describe_unclaimed(path, head, known))
 
 
 def is_claimed(name: str, head: FileHead) -> bool:
-    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
+    """Return whether the named format or, for `auto`, any format claims a file."""
     known = [*formats().values()] if name == "auto" else [get_format(name)]
     return any(_is_claimed_by(trace_format, Path(head.name), head) for trace_format in known)
 
@@ -145,13 +146,12 @@ def _is_claimed_by(trace_format: Format, path: Path, head: FileHead) -> bool:
         if not trace_format.is_plugin:
             raise
         raise InputError(
-            f"{path}: the plugin format {trace_format.name} failed to look at it ({type(error).__name__}: {error}); "
-            "say which format it is with format=, or repair or uninstall the plugin"
+            f"{path}: the plugin format {trace_format.name} failed on it ({type(error).__name__}: {error}); "
+            "name the format with format=, or repair or uninstall the plugin"
         ) from error
 
 
 def _describe_unclaimed(path: Path, head: FileHead, known: dict[str, Format]) -> str:
-    """Return the error message for a file that no format claims."""
     nearest = _find_nearest(head, known)
     reasons = " and ".join(f"{trace_format.name} ({_explain(trace_format, path, head)})" for trace_format in nearest)
     near = f"; the nearest {'are' if len(nearest) > 1 else 'is'} {reasons}" if nearest else ""
@@ -182,16 +182,16 @@ def _find_words(value: Any, depth: int = _MAX_DEPTH) -> Iterator[str]:
 
 
 def _read_vocabulary(trace_format: Format) -> set[str]:
-    """Return the words in quotes that a format's module is written with."""
+    """Return the words in quotes in the source of a format's module."""
     with suppress(OSError, TypeError, KeyError):  # a plugin may have no source
         return set(_QUOTED_WORD.findall(inspect.getsource(sys.modules[trace_format.sniff.__module__])))
     return set()
 
 
 def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
-    """Return why a format does not claim a file: what its reader says of the file's beginning."""
+    """Return why a format does not claim a file, by reading the file's beginning with it."""
     content = head.raw
-    if head.kind == "jsonl":  # as much of the file as its head holds in whole values
+    if head.kind == "jsonl":  # the whole values in the head
         content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
     elif head.kind == "json":
         content = orjson.dumps(head.value)
@@ -201,7 +201,7 @@ def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
         trace = next(trace_format.read(source), None)
     except InputError as error:
         reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
-        reason = reason.partition(", found an object with")[0]  # its keys stand in the message already
+        reason = reason.partition(", found an object with")[0]  # the message has its keys already
         return " ".join(reason.split())[:_LONGEST_REASON]
     except Exception:  # a plugin's own
         if not trace_format.is_plugin:
@@ -212,4 +212,4 @@ def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
         return f"{unknown[0].what} is not understood"[:_LONGEST_REASON]
     if trace is None or not any(step.calls for turn in trace.turns for step in turn.steps):
         return "no call of a tool was found in it"
-    return f"its reader can read the beginning, but only its marks are missing: say format={trace_format.name!r} if it is one"
+    return f"its reader can read the beginning, but the format's marks are missing: pass format={trace_format.name!r} to use it"

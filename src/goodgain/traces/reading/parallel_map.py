@@ -1,4 +1,4 @@
-"""Applies a function to tasks in several processes, in the order of the tasks; none outlives the one that started it."""
+"""Applies a function to tasks in several processes, in the order of the tasks; no process outlives its parent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from goodgain.errors import GoodgainNotice, InputError, notice
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 
-#: Tasks submitted for each process: one that it works on and one that waits, so that no process is idle.
+#: Tasks submitted per process: one running and one waiting, so no process is idle.
 _TASKS_AHEAD = 2
 
 
 def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], jobs: int) -> Iterator[Value]:
-    """Yield `function(task)` for each task in order, worked out by several processes; give the notices of all.
+    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all.
 
     Raises:
         InputError: the function cannot be given to another process, or a process ended early.
@@ -40,23 +40,23 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
     with _open_pool(jobs) as pool:
         waiting: deque[Future[tuple[Value, list[str]]]] = deque()
         for task in tasks:
-            with _block_interrupts():  # a process that is started here must not print where Ctrl-C found it
+            with _block_interrupts():  # a process started here must not print a traceback on Ctrl-C
                 waiting.append(pool.submit(_record_notices, function, task))
             if len(waiting) > jobs * _TASKS_AHEAD:
-                yield _take(waiting.popleft())
+                yield _get_value(waiting.popleft())
         while waiting:
-            yield _take(waiting.popleft())
+            yield _get_value(waiting.popleft())
 
 
 def _record_notices(function: Callable[[Task], Value], task: Task) -> tuple[Value, list[str]]:
-    """Return the value with the notices given meanwhile, which the user's process gives."""
+    """Return the value and the notices given meanwhile; the user's process gives them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
         value = function(task)
     return value, [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
 
 
-def _take(future: Future[tuple[Value, list[str]]]) -> Value:
+def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
     try:
         value, notices = future.result()
     except BrokenProcessPool as error:
@@ -88,7 +88,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT, which processes started meanwhile inherit: this one ends them."""
+    """Block SIGINT, also for processes started meanwhile, which inherit this: their parent kills them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -100,7 +100,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended, even if that was killed: it holds the parent's pipes open."""
+    """End this process as soon as its parent has ended, even if killed: it would hold the parent's pipes open."""
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 

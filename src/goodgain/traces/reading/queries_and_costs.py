@@ -1,4 +1,4 @@
-"""Turns a trace into queries: which turns count, which calls search, what these returned, and what it cost."""
+"""Turns a trace into queries: chooses its turns and searches, reads their results, and sums up costs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "
 class Query(NamedTuple):
     """One turn of a trace that is scored, with its iterations in order and the searches of each.
 
-    `left_out`: whether iterations were left out, as their results are not recorded. `spent`: what each iteration cost
-    and, behind these, what was spent after the last; empty where costs were not asked for.
+    `left_out`: whether iterations without recorded results were left out. `spent`: the costs of each iteration, then of the
+    answer after the last; empty unless costs are read.
     """
 
     turn: Turn
@@ -49,7 +49,7 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
-    # Where not all turns are used, one is.
+    # Either all turns are used, or one.
     others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
     summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
     elsewhere = sum(_count_searches(turn, options) for turn in others)
@@ -86,10 +86,9 @@ def _is_search(call: ToolCall, options: ReadOptions) -> bool:
 
 
 def make_strict_error(unknown: UnknownItem) -> InputError:
-    """Return the error for something that is not understood, where the caller asked for none with `strict`."""
+    """Return the error for an item that is not understood, if the caller chose `strict`."""
     return InputError(
-        f"{_describe(unknown)}, and strict=True allows no such item; leave it out to read the rest of the trace "
-        "with a notice"
+        f"{_describe(unknown)}, and strict=True allows no such item; without it, a notice replaces the error"
     )
 
 
@@ -115,8 +114,8 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         if not searches:
             continue
         before = len(iterations)
-        # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
-        # as its results would be incomplete.
+        # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
+        # its results would be incomplete.
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
@@ -129,13 +128,12 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
-            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace, so that it may have "
-            "been one; name the format with format=, write the log in a format that is read, or pass over such traces "
-            "with errors='skip'"
+            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace: it may have been "
+            "one; name the format with format=, write the log in a known format, or leave out such traces with errors='skip'"
         )
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
-    # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
+    # If every turn is a query, the trace's id is the conversation's: a turn has only the id that it names itself.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
     spent = [] if meter is None else [*meter.iterations, meter.rest]
     summary.costs_read += len(spent)
@@ -144,22 +142,22 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    """Return a search with its results, and count it; an error where they lack and the options say to raise."""
+    """Return a search with its results, and count it; raise if the results are missing, unless the options allow it."""
     outcome = _read_outcome(call, options)
     place = format_place(call.at)
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
         if not call.may_lack:
             raise UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
-                f"({call.remedy or 'was the log cut off before the answer?'}); unrecorded='empty' counts such searches as "
-                "having found nothing, 'skip' leaves their iterations out"
+                f"({call.remedy or 'was the log cut off before the answer?'}); unrecorded='empty' counts them as "
+                "searches with no results, 'skip' leaves their iterations out"
             )
         summary.blank += 1
         summary.first_blank = summary.first_blank or place
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
-            f"{place}: the search with {call.tool!r} has output from which no results can be read "
-            f"({repr(call.output)[:120]}); read it with parse=, or say with tools= which tools search"
+            f"{place}: no results can be read from the output of the search with {call.tool!r} "
+            f"({repr(call.output)[:120]}); read it with parse=, or name the search tools with tools="
         )
     summary.count_unread(outcome.unread, place)
     summary.searches[call.tool] += 1
@@ -172,15 +170,15 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 def check_blank(summary: Summary) -> None:
-    """Check that not all searches of a reading have an empty text in place of their results.
+    """Check that some search has recorded results.
 
     Raises:
-        UnrecordedError: all have, so the log does not record results at all.
+        UnrecordedError: all searches have an empty text in place of their results.
     """
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
             f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "
-            "write a log that records them, or say unrecorded='empty' to count them as having found nothing"
+            "write a log that records them, or pass unrecorded='empty' to count them as searches with no results"
         )
 
 
@@ -205,9 +203,9 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _count_skipped(call: ToolCall, summary: Summary) -> None:
-    """Count a call that is not a search, and note whether its answer looks like a list of results all the same."""
+    """Count a call that is not a search, and whether its answer looks like a list of results anyway."""
     summary.skipped_tools[call.tool] += 1
-    # A call that its format decides on is not a question of its tool's name.
+    # If the format decides on a call, its tool's name is not in question.
     if call.is_search is None and looks_like_results(call.output, call.at):
         summary.lookalikes[call.tool] += 1
 
@@ -215,8 +213,8 @@ def _count_skipped(call: ToolCall, summary: Summary) -> None:
 class _CostMeter:
     """Sums up the costs of a turn, step by step.
 
-    An iteration costs what was spent since the one before it, up to the end of its own step. `rest` is what was spent
-    after the last iteration, on the answer.
+    An iteration costs what was spent after the previous one, up to the end of its own step. `rest` is what was spent after
+    the last iteration, on the answer.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -225,7 +223,7 @@ class _CostMeter:
         self._clock = parse_time(turn.time)
 
     def add(self, step: Step) -> None:
-        """Add what a step cost. Without a duration, it lasted from the time of the step before to its own."""
+        """Add the costs of a step. Without a duration, it lasted from the time of the previous step to its own."""
         self._spend(step.usage)
         time = parse_time(step.time)
         if time is None:
@@ -238,7 +236,7 @@ class _CostMeter:
         self.rest = add_usages(self.rest, usage) or self.rest
 
     def end_iterations(self, count: int) -> None:
-        """End this number of iterations: the first costs all, as the others were made in the same step."""
+        """End this number of iterations, all of one step: the first gets its whole cost."""
         if count:
             free = Usage(*(None if getattr(self.rest, name) is None else 0 for name in Usage.__struct_fields__))
             self.iterations += [self.rest, *[free] * (count - 1)]

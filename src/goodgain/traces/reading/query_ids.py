@@ -1,4 +1,4 @@
-"""Ids of queries: chosen for each trace, checked in each run, and joined where several systems were asked the same."""
+"""Query ids: chosen for each trace, checked in each run, and joined if several systems were asked the same."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from goodgain.traces.reading_summary import RunName, Summary
 
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
-#: Stands for the system of queries that an earlier conversion wrote.
+#: The run of queries from an earlier conversion.
 EARLIER = RunName("the earlier queries")
 
 _TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
 #: Characters of a question that a message quotes, and bytes of its key.
 _QUOTED, _KEY_SIZE = 80, 16
-#: The value at a field path that a trace does not have; None is a value that it may have.
+#: The value of a missing field; None is a possible value.
 _ABSENT = object()
 
 
@@ -40,9 +40,9 @@ class Question(NamedTuple):
     """What a user asked in one turn.
 
     Attributes:
-        text: the beginning of the turn's text, for messages; empty where the log has none.
-        key: the same for the same text, whatever its case, form of Unicode and white space; empty where there is none.
-        conversation: the key of all that the user said up to this turn: a "yes" in two conversations is not one query.
+        text: the beginning of the turn's text, for messages; empty if the log has none.
+        key: equal for equal texts, whatever their case, Unicode form and white space; empty without a text.
+        conversation: the key of all texts of the user up to this turn: a "yes" in two conversations is not one query.
     """
 
     text: str = ""
@@ -51,12 +51,12 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Question:
-        """Return the question that one text alone asks."""
+        """Return the question of a single text."""
         return cls.of_turns([text])[0]
 
     @classmethod
     def of_turns(cls, texts: Iterable[str]) -> list[Question]:
-        """Return the question of each turn of a conversation, by what the user said in it."""
+        """Return the question of each turn of a conversation, from the user's texts."""
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
@@ -73,7 +73,7 @@ class Question(NamedTuple):
 
 
 def _collapse(text: str) -> str:
-    """Return a text without differences of white space, case and form of Unicode."""
+    """Return a text with its white space, case and Unicode form normalised."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return " ".join(text.casefold().split())
@@ -92,8 +92,8 @@ class NamedQuery(NamedTuple):
     question: Question = Question()
 
     @property
-    def is_decided(self) -> bool:
-        """Whether the caller gave this id: it is neither changed nor doubted."""
+    def has_given_id(self) -> bool:
+        """Whether the caller gave this id: it is neither changed nor checked against questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -124,7 +124,7 @@ def read_query_ids(source: Any) -> QueryIds:
         for row, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows()):
             if value is None:
                 continue
-            # q1.json names the log q1, whose file the reader knows without its ending.
+            # The reader knows the log q1.json without its ending.
             keys: set[bytes | str] = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
             if any(ids.setdefault(key, query_id) != query_id for key in keys):
                 raise InputError(f"{rows.locate(row)}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
@@ -139,7 +139,7 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     """
     frame, rows = _read_frame(source, "earlier_queries=")
     if not {"query_id", "text"} <= set(frame.columns):
-        raise InputError(f"{rows.label}: needs the columns query_id and text, as --queries (queries=) writes them")
+        raise InputError(f"{rows.label}: needs the columns query_id and text, as written by queries=")
     found: dict[str, Question] = {}
     for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
         question = Question.of(text)
@@ -166,8 +166,8 @@ class QueryNames:
     """The queries read so far, by their run and id.
 
     Args:
-        earlier: the queries of an earlier conversion, whose ids come first.
-        earlier_at: where they stand.
+        earlier: the queries of an earlier conversion; their ids take precedence.
+        earlier_at: their place, for errors.
     """
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
@@ -181,7 +181,7 @@ class QueryNames:
 
         Raises:
             InputError: another query of the run has this id; or `query_id=` is a field of some traces, and a constant for
-                others. The error names both places.
+                others. It names both places.
         """
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
@@ -189,8 +189,8 @@ class QueryNames:
             of = f" of system {system!r}" if system is not None else ""
             of += f", replicate {replicate!r}," if replicate is not None else ""
             raise InputError(
-                f"{format_place(query.at)}: the query id {query.query_id!r}{of} stands also in {format_place(earlier.at)}; "
-                "give each trace an id of its own with query_id=, or read the files apart"
+                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}; "
+                "give each trace its own id with query_id=, or read the files separately"
             )
         if query.source == "path":
             self._by_path = self._by_path or query.at
@@ -203,10 +203,10 @@ class QueryNames:
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> dict[str, str]:
-        """Return the new ids of queries of several runs that are the same, after all are read, and count them.
+        """Return the new ids of equal queries of several runs, after all are read, and count these queries.
 
-        The first run keeps its ids. Queries with one id are one query. So are queries of different runs with one
-        question, but not where a run has the question twice.
+        Queries with one id are one query. So are queries of different runs with one question, unless a run has the
+        question twice. The first run keeps its ids.
 
         Raises:
             InputError: a query of two systems has one id and two questions, or joining by question would give one run
@@ -222,9 +222,9 @@ class QueryNames:
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the run of a trace: its system as given with its file, for all files, or by the log; and its replicate.
+    """Return the run of a trace: its system (given with its file, for all files, or by the log) and its replicate.
 
-    The replicate is what the format says, or a field `repeat`.
+    The replicate comes from the format, or from a field `repeat`.
     """
     system = system or (options.tag if options.tag is not None else trace.tag)
     if trace.run is not None:
@@ -239,8 +239,8 @@ def name_queries(
 ) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number in a
-    file of several traces. With turns='all' the turn's number follows, unless the turn names its own id.
+    The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number if the
+    file has several traces. With turns='all' the turn's number follows, unless the turn names its own id.
     """
     of_turns = Question.of_turns(turn.user_text for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
@@ -255,7 +255,6 @@ def name_queries(
 def _choose_query_id(
     trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
 ) -> tuple[str, str]:
-    """Return a query's id and its source."""
     log = name if trace.number is None else f"{name}-{trace.number}"
     number = f"_{query.turn.index}" if options.turns == "all" else ""
     if (table := options.query_ids) is not None:
@@ -265,15 +264,15 @@ def _choose_query_id(
             if known is not None and known in table:
                 return table[known] + number, "table"
     if (own := trace.query_id if query.own_id is None else query.own_id) is not None:
-        return own + number * (query.own_id is None), "own" if _agrees(own, trace, options) else "ignored"
+        return own + number * (query.own_id is None), "own" if _is_given(own, trace, options) else "ignored"
     if options.query_id is not None:
         query_id, source = _apply_query_id_option(trace, options)
         return query_id + number, source
     return log + number, "name"
 
 
-def _agrees(own: str, trace: Trace, options: ReadOptions) -> bool:
-    """Tell whether a log's own id is what `query_id=` says, too. What a function would say is not asked."""
+def _is_given(own: str, trace: Trace, options: ReadOptions) -> bool:
+    """Tell whether a log's own id is also the one that `query_id=` gives, if it is not a function."""
     chosen = options.query_id
     if not isinstance(chosen, str):
         return chosen is None
@@ -347,7 +346,7 @@ def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:
 def _check_equal_ids(runs: _Runs) -> None:
     first: dict[str, NamedQuery] = {}
     for query in (query for queries in runs.values() for query in queries.values()):
-        if query.question.key and not query.is_decided:
+        if query.question.key and not query.has_given_id:
             query_id, other = query.query_id, first.setdefault(query.query_id, query)
             if other.question.key != query.question.key and other.run.system != query.run.system:
                 raise InputError(
@@ -358,7 +357,7 @@ def _check_equal_ids(runs: _Runs) -> None:
 
 
 def _join_by_question(runs: _Runs) -> dict[str, str]:
-    """Return own id -> the id of the first query with the same question, where that is another one."""
+    """Return own id -> the id of the first query with the same question, if it is different."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     twice: set[bytes] = set()
@@ -372,12 +371,12 @@ def _join_by_question(runs: _Runs) -> dict[str, str]:
                 (twice if key in here else here).add(key)
     ids: dict[str, str] = {}
     for key, same in by_question.items():
-        # An id that has several questions, as simulated users give it to replicates, joins by itself alone.
+        # An id with several questions (simulated users ask them in replicates) joins queries only by id.
         same = [query for query in same if len(questions[query.query_id]) == 1]
         if key in twice or len(same) < 2:
             continue
-        kept = next((query for query in same if query.is_decided), same[0]).query_id
-        ids |= {query.query_id: kept for query in same if query.query_id != kept and not query.is_decided}
+        kept = next((query for query in same if query.has_given_id), same[0]).query_id
+        ids |= {query.query_id: kept for query in same if query.query_id != kept and not query.has_given_id}
     return ids
 
 

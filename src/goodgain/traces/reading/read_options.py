@@ -14,7 +14,7 @@ from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, make_tool_predicate
 
 QueryId = str | Callable[[Trace], str]
-#: The ids that a table gives to queries: by the key of their question, or by the name of their log.
+#: A table of query ids: by the key of the question, or by the name of the log.
 QueryIds = Mapping[bytes | str, str]
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -53,7 +53,7 @@ class ReadOptions:
             value = getattr(self, name)
             if value not in choices:
                 allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{name}={value!r} is not known; say {allowed}")
+                raise InputError(f"{name}={value!r} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
         if (
@@ -63,7 +63,7 @@ class ReadOptions:
         ):
             raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
         if self.parse is not None and not callable(self.parse):
-            raise InputError("parse= takes a function of a tool's output that gives its results, or None")
+            raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
             raise InputError("tag= takes a text, the name of the system, or None")
         self.is_search_tool  # noqa: B018  # checks `tools`

@@ -1,7 +1,8 @@
-"""Builds the results frame column by column; the values of a search are kept once, and repeated at the end."""
+"""Builds the results frame column by column; the values of a search are kept once, and repeated only at the end."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -19,10 +20,10 @@ _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
 #: The columns of a result with an id that a run needs.
 _OF_RUNS = ("rank", "doc_id", "score")
 
-#: Ids that do not name a document: in a run, `-` means that nothing was found.
+#: Ids that do not name a document: in a run, `-` means no results.
 _NO_IDS = (None, EMPTY_DOC)
 
-#: Stands in a row for a search without results, or for a query without a search.
+#: The row of a search without results, or of a query without a search.
 _NO_RESULT = (Result(0),)
 
 
@@ -35,6 +36,7 @@ class ResultRows:
         self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
         self._asked: list[tuple[str, str | None, str | None, str]] = []
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
+        self._outcomes: list[tuple[str, str | None, str | None, str, float]] = []
 
     def __len__(self) -> int:
         return len(self._results)
@@ -63,9 +65,13 @@ class ResultRows:
             if iteration or not query.iterations or values.count(None) < len(values):
                 self._costs.append((query_id, system, replicate, iteration, *values))
 
+    def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
+        """Add the outcomes that a log records for a query: its id, system and replicate."""
+        self._outcomes += [(*query, name, value) for name, value in outcomes.items()]  # type: ignore[misc]  # three names
+
     @property
     def all_have_ids(self) -> bool:
-        """Whether every result carries an id of its own."""
+        """Whether every result has an id."""
         return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
 
     def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
@@ -85,17 +91,22 @@ class ResultRows:
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
     def costs_to_frame(self) -> pl.DataFrame:
-        """Return what the iterations cost, where that was asked for; a row of iteration 0 is what the answer cost."""
+        """Return the costs of iterations, if they were read; iteration 0 is the cost of the answer."""
         return pl.DataFrame(self._costs, schema=COSTS_SCHEMA, orient="row")
 
     def queries_to_frame(self) -> pl.DataFrame:
-        """Return query_id, system, replicate and text: what the user said in the turn of each query."""
+        """Return query_id, system, replicate and text: the user's text in the turn of each query."""
         names = ("query_id", "system", "replicate", "text")
         return pl.DataFrame(self._asked, schema=dict.fromkeys(names, pl.String), orient="row")
 
+    def outcomes_to_frame(self) -> pl.DataFrame:
+        """Return query_id, system, replicate, outcome and value, a row for each outcome that the logs record."""
+        names = dict.fromkeys(("query_id", "system", "replicate", "outcome"), pl.String)
+        return pl.DataFrame(self._outcomes, schema={**names, "value": pl.Float64}, orient="row")
+
 
 def _format_queries(search: SearchCall | None) -> str | None:
-    """Return the queries of a search as text; they are parsed only here, where somebody will read them."""
+    """Return the queries of a search as text; they are parsed only here, on demand."""
     return None if search is None else "; ".join(search.queries) or None
 
 

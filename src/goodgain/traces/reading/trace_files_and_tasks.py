@@ -1,4 +1,4 @@
-"""Finds the files to read, and shares them out in tasks: small files together, large ones in parts."""
+"""Finds the files to read, and divides them into tasks: small files together, large ones in parts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TraceFile(NamedTuple):
     """A file of traces, or the lines in a range of its bytes.
 
     Attributes:
-        system: the name of its system, where the caller gave one.
-        size: bytes that are read.
+        system: the name of its system, if the caller gave one.
+        size: how many bytes are read.
         span: the range; `first_line` and `first_number` are the numbers of the first line and of the first trace in it.
-        format: the name of its format, where that is known.
+        format: the name of its format, if known.
     """
 
     path: Path
@@ -72,7 +72,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
         )
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
-        with explain_read_errors(path):  # a log that was given itself is too long for a name
+        with explain_read_errors(path):  # a log passed as text is too long for a name
             files += _list_files_at(path)
     return files
 
@@ -88,7 +88,7 @@ def _list_files_at(path: Path) -> list[Path]:
         raise InputError(f"{path}: no such file; give the path of a trace")
     if not path.is_file():
         raise InputError(
-            f"{path}: is a pipe or a device, which can be read only once, and a log is looked into first; write it to a file"
+            f"{path}: is a pipe or a device, which can be read only once, but a log is read twice; write it to a file"
         )
     return [path]
 
@@ -101,7 +101,7 @@ def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iter
     task: list[TraceFile] = []
     size = 0
     for file in files:
-        # A file of less than two tasks is not worth the reading it takes to split it.
+        # Splitting a file of less than two tasks takes longer than it saves.
         parts = _split_file(file, format_name) if apart and file.size > 2 * _TASK_SIZE else None
         if parts is None:
             task.append(file)
@@ -116,7 +116,7 @@ def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iter
 
 def _split_file(file: TraceFile, format_name: str) -> Iterator[TraceFile] | None:
     """Return the parts of a file whose lines are traces; None if one process has to read all of it."""
-    if compression(file.path) is not None:  # a compressed file has no place at which reading could begin in the middle
+    if compression(file.path) is not None:  # cannot be read from the middle
         return None
     head = read_head(file.path)
     if head.kind != "jsonl" or head.lines_are_messages:

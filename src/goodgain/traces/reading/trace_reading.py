@@ -1,4 +1,4 @@
-"""Reads files of traces: each log is opened, its format found, and its traces become rows of results, batch by batch."""
+"""Reads files of traces: opens each log, finds its format, and makes rows of results from its traces, batch by batch."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files_and_tasks import Paths, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading_summary import Summary
+from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, check_tools_called
 
@@ -39,12 +40,12 @@ Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
 Progress = Callable[[int, int], None]
 
-#: A batch ends at one of these bounds, which keep its rows and the texts in them small in memory.
+#: A batch ends at one of these limits, which keep its rows and their texts small in memory.
 _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """The value made of some whole traces, with their size in bytes, their queries, and what was counted in them."""
+    """The value made from some whole traces, with their size in bytes, their queries, and their counts."""
 
     value: Value
     size: int
@@ -60,9 +61,9 @@ def read_traces(paths: Paths, *, costs: Literal[True], **options: Any) -> tuple[
 def read_traces(paths: Paths, *, costs: Literal[False] = ..., **options: Any) -> pl.DataFrame: ...
 
 
-def read_traces(  # type: ignore[misc]  # the options are those below: in overloads each would stand three times
+def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     paths: Paths, *,
-    format: str = "auto",  # noqa: A002  # the name that readers of files have for it everywhere
+    format: str = "auto",  # noqa: A002  # the usual name for it
     turns: Literal["last", "searching", "all"] = "last",
     iteration: Literal["step", "call"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
@@ -79,43 +80,43 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
 ) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
-    """Read the results of every search in agents' traces, one row a result.
+    """Read the results of every search in agents' traces, one row per result.
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
             has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
-            one question are one query, under the id of the first system; not where a system was asked it twice.
-        format: the name of a format, or auto: found from the beginning of each file.
+            one question are one query, under the id of the first system, unless a system was asked it twice.
+        format: the name of a format, or auto: recognised by the beginning of each file.
         turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
             query, named `<query_id>_<turn>`.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
-        tools: which tools are searches: names, or a function of a name; None: by a table of known names, and else names
-            with search or retrieve in them.
-        parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
+        tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
+            search or retrieve in a name.
+        parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
-        query_ids: a table of ids that come before all others, a path or a frame: query_id and text (what was asked), or
-            query_id and log (the id, file name or session of the log).
-        citations: count what an answer cites as results of a search that does not record its own.
-        unrecorded: searches whose results the log lacks: raise, empty (found nothing), skip (leave the iteration out).
-        errors: raise, or skip (traces that cannot be read are left out, and reported in a notice).
+        query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
+            and log (the id, file name or session of the log).
+        citations: count the citations of an answer as the results of a search without recorded results.
+        unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
+        errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
         reranked: a reranker's list replaces its retriever's.
-        strict: what is not understood is an error also in a trace that has searches, instead of a notice.
-        tag: the name of the system, where `paths` names none; None: what the log names.
-        costs: return what each iteration cost too, as far as the log has it.
-        jobs: processes that read side by side. With more than one, the calling script needs
+        strict: items that are not understood are an error even in a trace with searches, instead of a notice.
+        tag: the name of the system, if `paths` names none; None: the name in the log.
+        costs: return the recorded costs of each iteration too.
+        jobs: how many processes read in parallel. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions must be importable.
-        report: is given the `Summary` of what was read; `print` will do.
+        report: called with the `Summary` of the reading; for example `print`.
 
     Returns:
         A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
         with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
-        the columns of `goodgain.schema.COSTS`: tokens, seconds and money of each iteration since the one before it, null
-        where the log does not have them; iteration 0 is what was spent after the last search.
+        the columns of `goodgain.schema.COSTS`: the tokens, seconds and money that each iteration adds, null if the log
+        lacks them; iteration 0 is spending after the last search.
 
     Raises:
-        InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, a
-            query has no search and something in its trace is not understood, two traces share an id, or one id has two
-            questions in two systems. It names the file and the place in it.
+        InputError: a file cannot be read in its format, results cannot be read or are not in the log, a query has no
+            search and something in its trace is not understood, two traces share an id, or one id has two questions in
+            two systems. It names the file and the place in it.
 
     Example:
         >>> import json, pathlib, tempfile
@@ -163,7 +164,7 @@ def read_batches(
     """
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
-        raise InputError(f"jobs={jobs!r}: say how many processes may read, 1 or more")
+        raise InputError(f"jobs={jobs!r}: give the number of processes, 1 or more")
     files = find_trace_files(paths)
     if options.tag is not None:
         check_name(options.tag, "system")
@@ -215,11 +216,11 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace of the log with this name to the rows and counts, and return its queries.
+    """Add a trace to the rows and counts, and return its queries.
 
-    It is of the system given, or of the one that the log names.
+    `name` is the log's; `system` comes before the one that the log names.
     """
-    # Counts of a trace that is left out must not be added.
+    # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
     queries = read_queries(trace, options, options.iteration or trace_format.iteration, counted)
@@ -236,12 +237,15 @@ def _add_trace(
         summary.add(counted)
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
+    if named:  # what a log says of a conversation is about its last turn
+        outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
+        rows.add_outcomes(outcomes, named[-1].query_id, *run)
     return named
 
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary) -> Iterator[None]:
-    """Count an error raised inside where the caller asked for errors='skip', and leave out what it is in."""
+    """With errors='skip', count an error raised inside instead of raising it."""
     try:
         yield
     except InputError as error:
@@ -251,7 +255,7 @@ def _skip_errors(options: ReadOptions, summary: Summary) -> Iterator[None]:
 
 
 def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
-    """Yield the traces of a file, each with its format, its log's name, and how many bytes were read up to it."""
+    """Yield the traces of a file, each with its format, its log's name, and the bytes read so far."""
     begun = read = 0
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
@@ -280,7 +284,7 @@ def _read_log(
         is_empty = False
         trace.unknown += source.take_unknown()
         yield trace, trace_format, source
-    for unknown in source.take_unknown():  # items behind the last trace
+    for unknown in source.take_unknown():  # items after the last trace
         if options.strict:
             raise make_strict_error(unknown)
         summary.count_unknown(unknown.what, format_place(unknown.at))

@@ -21,10 +21,10 @@ _LABELS = {
     **dict.fromkeys(("author", "authors"), "author"),
     **{name: name for name in ("score", "source", "metadata", "highlights", "copyrightinformation")},
 }
-#: Labels that never go on in the next line: where one comes again, it begins the next block.
+#: Labels with a value of one line: the same label again begins the next block.
 _OF_ONE_LINE = ("doc_id", "url")
 _RULE = re.compile(r"\s*-{3,}\s*")
-#: Where the list of Tavily's MCP server begins, and where the pictures follow.
+#: The beginning of the list of Tavily's MCP server, and of the pictures after it.
 _TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
 _JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
 _JINA_LABELS = {
@@ -39,23 +39,23 @@ _Block = dict[str, list[str]]
 
 
 def _read_labelled(text: str) -> list[Result] | None:
-    """Read blocks; a new one begins where the first label comes again, also within a text that has such a line."""
+    """Read blocks; the first label begins a new one each time, even if the line belongs to a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
 def _read_ruled(text: str) -> list[Result] | None:
-    """Read blocks between rules (`---`): a rule parts two of them only if the first label of all stands below it."""
+    """Read blocks between rules (`---`): a rule separates two of them only if the first label follows it."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = _read_labelled(text) if ruled else None
-    # Where each line with the first label begins a block with an address, a rule is a line of some page.
+    # If each line with the first label begins a block with an address, the rules are lines of pages.
     return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the blocks of a text, the lines of each label together; none where other text than headings comes first.
+    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first.
 
-    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
+    All lines below the last label of a block belong to it, even those with a colon: pages have such lines.
     """
     blocks: list[_Block] = []
     first, after_rule = "", ruled
@@ -92,7 +92,7 @@ def _make_results(blocks: list[_Block]) -> list[Result] | None:
 
 
 def _read_tavily(text: str) -> list[Result] | None:
-    """Read what follows `Detailed Results:`, without the pictures at the end."""
+    """Read the text after `Detailed Results:`, without the pictures at the end."""
     before, mark, after = text.partition(_TAVILY_LIST)
     if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
         return None
@@ -109,7 +109,7 @@ def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
 
 
 def _read_wikipedia(text: str) -> list[Result] | None:
-    """Read `Page: t` with `Summary: s` on the next line, parted by blank lines."""
+    """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
     entries = split_entries(_begin_wikipedia, text)
     for entry in entries:
         entry.lines[0] = entry.lines[0].removeprefix("Summary:")

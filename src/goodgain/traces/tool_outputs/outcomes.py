@@ -1,6 +1,4 @@
-"""What became of a search, and how tools report that it failed or found nothing: in texts, and in objects with an error
-or a count.
-"""
+"""The outcome of a search; recognises how tools report a failure or no results, in texts and in objects."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ _FAILURES = (
     *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
     "Web search error: ",
 )
-#: Texts that go on with a model's prose, where a list of results should stand: Gemini CLI without `Sources:`.
+#: Beginnings of texts with a model's prose in place of a list of results: Gemini CLI without `Sources:`.
 _PROSE_INSTEAD = ("Web search results for ",)
-#: How Claude Code says so, among a model's prose.
+#: How Claude Code reports no results, among a model's prose.
 _CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
 
-#: How search tools say that they found nothing, at the beginning of the text.
+#: The beginning of a text that reports no results.
 _NOTHING = re.compile(
     r"""
       (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
@@ -41,17 +39,17 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-#: A longer text goes on to say more, so it is not taken for "nothing found"; nor is an object with more texts.
+#: A longer text says more, so it does not count as "nothing found"; nor does an object with more texts.
 _MAX_LENGTH, _MAX_TEXTS = 1000, 3
 #: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
-#: Keys that say how many results there are.
+#: Keys with the number of results.
 _COUNTS = {
     *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
     *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
 }
-#: What Google, Bing and Brave return, who leave out the list where nothing was found: a key, its value, another key that
-#: is there, and the list.
+#: Answers of Google, Bing and Brave, which omit an empty list: a key, its value, another key that is present, and the key
+#: of the list.
 _WITHOUT_LIST = (
     ("kind", "customsearch#search", "queries", "items"),
     ("_type", "SearchResponse", "queryContext", "webPages"),
@@ -60,7 +58,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status of a search, its results, and names (addresses, ids) of what else in the output looks like results."""
+    """The status of a search, its results, and names (addresses, ids) of other values that look like results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -68,12 +66,12 @@ class Outcome(NamedTuple):
 
     @property
     def unread(self) -> int:
-        """How many things in the output look like results and are not among them."""
+        """How many values in the output look like results and are not among them."""
         read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
         return len(set(self.overlooked) - read)
 
-    def add_overlooked(self, names: Iterable[str]) -> Outcome:
-        """Return the outcome with more that looks like results."""
+    def add_overlooked_names(self, names: Iterable[str]) -> Outcome:
+        """Return the outcome with more names of values that look like results."""
         return self._replace(overlooked=(*self.overlooked, *names))
 
 
@@ -81,7 +79,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the blocks of one search: ranks run on, and one block with results makes the search ok."""
+    """Join the blocks of one search: ranks continue, and one block with results makes the search ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -90,9 +88,9 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
         ranked = tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1))
         return Outcome("ok", ranked, overlooked)
     statuses = {outcome.status for outcome in outcomes}
-    # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
+    # Without results the worst case counts: unparsed output may have held some.
     worst = next((known for known in (UNPARSED, EMPTY, ERROR) if known.status in statuses), UNPARSED)
-    return worst.add_overlooked(overlooked)
+    return worst.add_overlooked_names(overlooked)
 
 
 def is_failure(text: str) -> bool:
@@ -101,7 +99,7 @@ def is_failure(text: str) -> bool:
 
 
 def is_nothing_found(text: str) -> bool:
-    """Return whether a text begins by saying that nothing was found, and does not go on to name a URL."""
+    """Return whether a text begins like a report of no results, and names no URL."""
     if text.startswith(_CLAUDE_CODE):
         return _NO_LINKS in text
     if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
@@ -110,7 +108,7 @@ def is_nothing_found(text: str) -> bool:
 
 
 def is_not_recorded(text: str) -> bool:
-    """Return whether a text begins like that of a tool whose results are not in this text."""
+    """Return whether a text begins like a model's prose in place of results."""
     return text.startswith(_PROSE_INSTEAD)
 
 
@@ -127,7 +125,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object says that there are 0 results, or is an answer that lacks its list for that reason."""
+    """Return whether an object counts 0 results, or is an answer that omits an empty list."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
@@ -136,6 +134,6 @@ def counts_nothing(item: dict[str, Any]) -> bool:
 
 
 def says_nothing_found(item: dict[str, Any]) -> bool:
-    """Return whether all texts of an object say that nothing was found."""
+    """Return whether all texts of an object report no results."""
     texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
     return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))

@@ -1,4 +1,4 @@
-"""Finds what looks like a search or its results among what was not read, so that none are lost without a word."""
+"""Finds values that look like a search or its results but were not read: none may be lost silently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goodgain.traces.tool_outputs.service_answers import PICTURE_LISTS
 from goodgain.traces.tool_outputs.text_lists import find_address, split_number
 from goodgain.traces.tools import is_search_tool
 
-#: Keys of objects that have addresses and titles and are known not to be results.
+#: Keys of objects with addresses and titles that are not results.
 _NO_RESULTS = {
     *PICTURE_LISTS,
     *("answerbox", "knowledgegraph", "peoplealsoask", "relatedquestions", "relatedsearches", "faq", "infobox"),
@@ -20,7 +20,7 @@ _NO_RESULTS = {
     *("authors", "author", "profile", "profiles", "facets", "filters", "aggregations", "categories", "tags"),
     *("thumbnail", "thumbnails", "favicon", "embedding", "embeddings", "vector", "values", "usage", "rankings"),
 }
-#: Fields of logs that count, describe or cite, or in which programs keep notes of their own.
+#: Fields of logs that count, describe or cite, or hold a program's own notes.
 _NOTES = {
     "metadata",
     "meta",
@@ -41,7 +41,7 @@ _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userque
 _CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
 #: Longer texts are not names.
 _LONGEST_NAME = 200
-#: Values nested deeper are not looked at.
+#: Values nested deeper are not searched.
 _MAX_DEPTH = 8
 _URL = re.compile(r"https?://[^\s<>\"']+")
 #: Signs that end a sentence or a bracket rather than an address.
@@ -55,8 +55,8 @@ _LISTED = "listed"
 def looks_like_search(key: str, value: Any) -> bool:
     """Return whether a field of a log that its format does not read looks like a search.
 
-    It does if an object in it names a search tool, has a query or answers a call, if a key is the name of a search tool,
-    or if results are in it.
+    It does if a key is the name of a search tool, if an object in it names a search tool, has a query or answers a call,
+    or if it has results.
     """
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
@@ -67,9 +67,9 @@ def looks_like_search(key: str, value: Any) -> bool:
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether a field beside the messages of a record looks like more of them, with a search or results in them.
+    """Return whether a field beside the messages of a record looks like more messages, with a search or results.
 
-    Settings that name a search tool, and documents without a call, are none: records of data sets have both.
+    Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     """
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -77,7 +77,7 @@ def looks_like_messages(key: str, value: Any) -> bool:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether a field may be the content of an item whose own content is missing: it has text in it."""
+    """Return whether a field may be the missing content of an item: it has text in it."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -85,7 +85,7 @@ def is_content(key: str, value: Any) -> bool:
 
 
 def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[tuple[Object, bool]]:
-    """Yield the objects in a value, and whether they stand in a list."""
+    """Yield the objects in a value, and whether they are in a list."""
     if isinstance(value, dict):
         yield value, in_list
     if depth and isinstance(value, (list, dict)):
@@ -94,7 +94,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether an object has the name of a search tool as a key or, in a list, is a call, its query or its answer."""
+    """Return whether an object has a key with the name of a search tool or, in a list, is a call, its query or answer."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -108,10 +108,10 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the addresses or ids of objects inside an object that look like results, outside the values that were read.
+    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`.
 
-    An object looks like one if it has a URL and a title or text or, in a list, an id and a title or text. In a result
-    itself only lists are looked at (`lists_only`): its other inner objects say more of the same document.
+    An object looks like a result if it has a title or text, and a URL or (in a list) an id. With `lists_only`, only lists
+    are searched: other inner objects of a result describe the same document.
     """
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -146,12 +146,13 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
-    """Yield the addresses in a text that no result covers.
+    """Yield the addresses in a text that may be further results:
 
-    These are the addresses that no result holds and that stand in a line without a result's own address; and those that
-    stand alone on a line, as a further result would, also within a snippet: Markdown links, and addresses on numbered
-    lines, only if results stand on lines of the same form, as pages have many. Other addresses in snippets are links of
-    pages.
+    - addresses that no result holds, on a line without a result's own address;
+    - addresses alone on a line, even within a snippet. Markdown links and addresses on numbered lines count only if
+      results are on lines of the same form, because pages have many.
+
+    Other addresses in snippets are links of pages.
     """
     if "://" not in text:
         return
@@ -180,7 +181,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and the address of one that holds nothing else: None for another line."""
+    """Return the form of a line, and its address if it holds nothing else."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

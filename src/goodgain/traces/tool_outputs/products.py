@@ -31,7 +31,7 @@ _CODEX_CITE = re.compile(
 _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?(?P<kind>\(Title: ?|<## ?Title: ?|: ?)")
 #: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s{0,8}(?:URL|ID|docid): {0,8}(?P<address>\S+)\s{0,8}", re.IGNORECASE)
-#: No title is longer; where its closing sign is missing, looking for it ends here.
+#: The search for the closing sign of a title ends here.
 _LONGEST_TITLE = 1000
 _STEP_SEARCH_END = "##>"
 
@@ -49,7 +49,7 @@ _PART = re.compile(rf"\s*<(?P<name>{'|'.join(_PARTS)})>")
 
 
 def _read_claude_code(text: str) -> list[Result] | None:
-    """Read the arrays behind `Links:`, each on a line of its own; the links in the prose below are not results."""
+    """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
     if not text.startswith(_CLAUDE_BEGINNINGS):
         return None
     members: list[Any] = []
@@ -66,7 +66,7 @@ def _read_claude_code(text: str) -> list[Result] | None:
 
 
 def _split_source(text: str) -> Entry | None:
-    """Return the entry of `title (https://...)`; title and address may hold brackets."""
+    """Return the entry of `title (https://...)`; both may have brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
     return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
 
@@ -125,7 +125,7 @@ def _read_duckduckgo(text: str) -> list[Result] | None:
 
 
 def _read_notes(text: str) -> Pairs:
-    """Read `date: d, source: s` behind the address of a piece of news."""
+    """Read `date: d, source: s` after the address of a news article."""
     notes = (note.partition(": ") for note in text.split(", "))
     names = {"date": "published", "source": "source"}
     return tuple((names[name], value) for name, _, value in notes if name in names and value)
@@ -153,7 +153,7 @@ def _read_docs(text: str) -> list[Result] | None:
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
     """Return the address in a document's `URL:` line, which is its first or last line with text, and the other lines.
 
-    Only these two are looked at, as lines in between are the page's own text.
+    The lines in between are the page's own text.
     """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
@@ -163,7 +163,7 @@ def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _split_title(kind: str, text: str) -> tuple[str, str]:
-    """Return the title up to its closing sign, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
+    """Return the title up to its closing sign, and the rest: `"A (film)") text` -> `A (film)`, `text`."""
     if kind == ":":
         return "", text
     if kind == "<":
@@ -176,7 +176,7 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
 
 
 def _read_elements(text: str) -> list[Result] | None:
-    """Read `<document>` elements with `<source>` and `<document_content>`, behind `<documents>` or at the beginning."""
+    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning."""
     results: list[Result] = []
     first = text.find("<document")
     at = first if text.startswith("<documents>", first) else 0

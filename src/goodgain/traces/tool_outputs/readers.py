@@ -1,7 +1,6 @@
-"""Reads the results out of a tool's output with a chain of small readers; the first that knows the shape is used.
+"""Reads the results in a tool's output with a chain of small readers: the first that knows the shape is used.
 
-What the members of a list hold decides whether it is a list of results. A sentence is never a result, as it has neither
-an id nor a URL.
+The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
 """
 
 from __future__ import annotations
@@ -62,29 +61,29 @@ from goodgain.traces.tool_outputs.text_lists import (
 )
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
-#: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
-#: that it leaves to the readers here.
+#: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
+#: leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: The layouts of text in the order tried; each returns None for text in another one. What one product writes comes first,
-#: and links come late: numbered lists and blocks have lines that look like a bare link.
+#: The layouts of text in the order tried; each returns None for text in another one. Layouts of one product come first.
+#: Links come late: numbered lists and blocks have lines that look like a bare link.
 LAYOUTS: tuple[Layout, ...] = (
     *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
     *(NUMBERED_LINKS, NUMBERED_IDS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
 )
-#: What Tongyi's search tool writes between the results of several queries in one call.
+#: Tongyi's search tool writes it between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"
-#: Wrappers nested deeper are not opened, so that reading hostile output ends.
+#: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
-#: Longer answers of tools that do not search are not looked at: they are pages. JSON may be longer than other text.
+#: Longer answers of tools that do not search are pages, and are not checked. JSON may be longer than other text.
 _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
     """Read a tool's output.
 
-    `parse` is called first, so that it can also correct what the readers here would return; where it returns None,
-    they are used. Where the tool knows the type of its results, that is `doc_type`.
+    `parse` is called first, and can override the readers here; they read the output if it returns None. `doc_type` is the
+    type of all results, if the tool gives it.
 
     Raises:
         InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
@@ -142,11 +141,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
             )
         try:
             msgspec.json.decode(msgspec.json.encode(result), type=Result)
-        except (
-            msgspec.MsgspecError,
-            TypeError,
-            ValueError,
-        ) as error:  # ValueError: half a character (a lone surrogate)
+        except (msgspec.MsgspecError, TypeError, ValueError) as error:  # ValueError: a lone surrogate
             raise InputError(
                 f"{format_place(at)}: parse= gave a result that no table can hold ({error}): {result!r:.200}; give text for "
                 "ids, URLs and titles, and numbers for scores"
@@ -156,7 +151,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output that is text only: the text that the tool returned before an API split it."""
+    """Join the content parts of an output that is only text: an API may have split the tool's text."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
@@ -179,7 +174,7 @@ class _OutputReader(NamedTuple):
         if isinstance(value, list):
             return self.read_list(value, depth)
         if isinstance(value, dict):
-            return self.read_object(value, depth)
+            return self.read_single_object(value, depth)
         return UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
@@ -216,7 +211,7 @@ class _OutputReader(NamedTuple):
                 value, around = found
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
-                    return outcome.add_overlooked(find_overlooked_addresses(around, outcome.results))
+                    return outcome.add_overlooked_names(find_overlooked_addresses(around, outcome.results))
         return UNPARSED
 
     def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
@@ -224,12 +219,12 @@ class _OutputReader(NamedTuple):
         return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
-        """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
+        """Read a list: of results, of content parts, of lists (one per query), or of pairs of document and score."""
         if not members:
             return EMPTY
         kinds = set(map(type, members))
         if kinds == {dict}:
-            return self.read_objects(members, depth)
+            return self.read_object_list(members, depth)
         if kinds == {list}:
             if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
                 return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
@@ -240,8 +235,8 @@ class _OutputReader(NamedTuple):
             return self.read_blocks(members, depth)
         return UNPARSED
 
-    def read_objects(self, members: list[Object], depth: int) -> Outcome:
-        """Read a list of objects: content parts, wrappers (one a query), or results."""
+    def read_object_list(self, members: list[Object], depth: int) -> Outcome:
+        """Read a list of objects: content parts, wrappers (one per query), or results."""
         if members[0].get("lc") == 1:
             members = [unwrap_langchain(member) for member in members]
         first = members[0]
@@ -281,13 +276,13 @@ class _OutputReader(NamedTuple):
             elif kind not in ("image", "audio"):
                 blocks.append(part.get("text"))
         outcomes = [self.read_value(block, depth - 1) for block in blocks]
-        if len(outcomes) > 1 and _lacks_one(outcomes):
+        if len(outcomes) > 1 and _has_unparsed(outcomes):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts
         return _join_blocks(blocks, outcomes, among_prose=True)
 
-    def read_object(self, item: Object, depth: int) -> Outcome:
+    def read_single_object(self, item: Object, depth: int) -> Outcome:
         """Read an object: a wrapper around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
             return EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else ERROR
@@ -304,10 +299,10 @@ class _OutputReader(NamedTuple):
             return self.read_list([item], depth)
         if lists := find_lists(item):
             outcomes = [self.read_value(members, depth - 1) for members in lists]
-            # Where one of several lists cannot be read, its results would be missing.
-            outcome = UNPARSED if _lacks_one(outcomes) else join_outcomes(outcomes)
+            # If one of several lists cannot be read, its results would be missing.
+            outcome = UNPARSED if _has_unparsed(outcomes) else join_outcomes(outcomes)
             if outcome.status != "empty" or not has_error(item):
-                return outcome.add_overlooked(find_overlooked_objects(item, lists))
+                return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
         is_whole = not any(True for _ in find_overlooked_objects(item, []))
         if is_whole and says_nothing_found(item):
             return EMPTY
@@ -317,20 +312,20 @@ class _OutputReader(NamedTuple):
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
-    """Return whether an object has an id and holds results, rather than being one: a service's answer, say."""
+    """Return whether an object with an id holds results and is not one itself, such as a service's answer."""
     keys = make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(True for _ in find_overlooked_objects(item, []))
 
 
-def _lacks_one(outcomes: list[Outcome]) -> bool:
+def _has_unparsed(outcomes: list[Outcome]) -> bool:
     return any(outcome.status == "unparsed" for outcome in outcomes)
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search, and name those with results that cannot be read although others can.
+    """Join the blocks of one search; if some are read, name those that were not and may hold results.
 
-    With `among_prose`, a text without an address that does not begin as JSON is not such a block.
+    With `among_prose`, a text without an address that does not begin like JSON holds none.
     """
     joined = join_outcomes(outcomes)
     if joined.status != "ok" or len(blocks) == 1:
@@ -342,4 +337,4 @@ def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: boo
             may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
             addresses = list(find_overlooked_addresses(text, []))
             overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])
-    return joined.add_overlooked(overlooked)
+    return joined.add_overlooked_names(overlooked)

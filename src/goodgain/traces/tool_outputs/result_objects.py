@@ -1,7 +1,7 @@
 """Reads an object in a tool's output as a Result: the meaning of its keys, and its values.
 
-Keys are compared without case and signs: `docId`, `doc_id` and `DocID` are one name. How an object is to be read is
-decided once for each set of keys, as all results of a tool have the same ones.
+Keys are compared without case and punctuation: `docId`, `doc_id` and `DocID` are one name. The reading of an object is
+planned once for each set of keys: all results of a tool have the same ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from goodgain.traces.model import Pairs, Result
 
 Object = dict[str, Any]
 
-#: The names that keys have for each field of a Result, the best first.
+#: The keys for each field of a Result, the best first.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
     "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
@@ -39,8 +39,8 @@ _NOT_DOCUMENT_TYPES = {
     *("document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation", "constructor"),
     *("organic", "text_node", "resource", "resource_link"),
 }
-#: The field `published`, by its synonyms in the table of document types and two more that search tools write. All
-#: other fields keep the names that the tool gave them; deduplication knows their synonyms.
+#: Synonyms of the field `published`: those of the document types, and two more of search tools. All other fields keep the
+#: tool's names; deduplication knows their synonyms.
 _FIELD_NAMES = dict.fromkeys(("published_at", "publish_date"), "published") | {
     name: meaning for name, meaning in SYNONYMS.items() if meaning == "published"
 }
@@ -48,18 +48,18 @@ _FIELD_NAMES = dict.fromkeys(("published_at", "publish_date"), "published") | {
 _IDS = {name for row in TYPES.values() if row is not PARENT for name in row.item_ids if not name.endswith("_id")}
 #: Fields that say nothing about the document, or are far too long to keep.
 _DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
-#: Longer fields are texts, not facts about the document, and would only fill the frame.
+#: Longer fields are texts, not facts about the document, and are dropped.
 _MAX_FIELD_LENGTH = 1000
-#: Objects nested deeper are not looked at; search APIs nest as in `hit._source.metadata`.
+#: Objects nested deeper are not read; search APIs nest as in `hit._source.metadata`.
 _MAX_DEPTH = 4
 _WEB = ("http://", "https://")
-#: The header that Markdown pages begin with; of more than 20 lines it is a table or a rule, not a header.
+#: The header of a Markdown page; with more than 20 lines it is a table or a rule, not a header.
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 _SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def normalise_key(key: str) -> str:
-    """Return a key as the tables above spell it: in lower case, letters and digits only."""
+    """Return a key as the tables above spell it: in lower case, only letters and digits."""
     return _SIGNS.sub("", key.lower())
 
 
@@ -69,7 +69,7 @@ def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((key, normalise_key(key)) for key in keys)
 
 
-def _field_name(key: str) -> str:
+def _make_field_name(key: str) -> str:
     """Return a key as the name of a field: `FileId`, `fileId`, `file id` -> `file_id`."""
     return snake_case(key, separators=_SIGNS)
 
@@ -79,8 +79,8 @@ class KeyPlan(NamedTuple):
 
     Attributes:
         fields: for each field of a Result the keys that hold it, the best first.
-        steps: the field's place among the fields, its key, its reader, and whether a text is its value as it stands; in
-            the order in which they are tried until the field is found.
+        steps: the field's position among the fields, its key, its reader, and whether a text is used unchanged; tried in
+            this order until the field is found.
         containers: keys that hold more of the result in an inner object.
         others: all other keys, with the name of the field and whether it is an id.
     """
@@ -113,7 +113,7 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
-        if key not in read and (name := _field_name(key)) and name not in _DROPPED
+        if key not in read and (name := _make_field_name(key)) and name not in _DROPPED
     )
     return KeyPlan(fields, tuple(steps), containers, others)
 
@@ -135,7 +135,7 @@ def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
 def read_object(item: Object, rank: int, at: str) -> Result | None:
     """Return the result that an object describes; None if it has neither id, URL, title nor text.
 
-    The outer object comes first: what an object inside it says too is read only where the outer one lacks it.
+    Inner objects give only what the outer one lacks.
 
     Raises:
         InputError: the id or URL is neither text nor a number.
@@ -144,7 +144,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [(item, 1)]
-    for part, depth in todo:  # the loop adds the objects inside to the end: all of one depth come before deeper ones
+    for part, depth in todo:  # breadth first: the loop appends inner objects
         _, steps, containers, others = make_key_plan(tuple(part))
         for place, key, read, is_text in steps:
             if found[place] is None and (held := part[key]) is not None and held != "":
@@ -158,7 +158,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if url and doc_id and doc_id == item.get("id") and doc_id.startswith(_WEB):
-        doc_id = None  # Exa repeats the address, Bing gives the place of the result in its answer
+        doc_id = None  # Exa repeats the address, Bing gives the position in its answer
     if title is None and snippet is not None and snippet.startswith("---\n"):
         title, fields = _read_front_matter(snippet, fields)
     if title and title[0] in "\"'" and len(title) > 2 and title[0] == title[-1]:
@@ -167,7 +167,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
 
 
 def has_identity(item: Object) -> bool:
-    """Return whether an object outside a list is surely a result: it has an id or a URL, and a title or text."""
+    """Return whether an object outside a list is certainly a result: it has an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
     keys = plan.fields
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in keys["doc_id"] + keys["url"])
@@ -190,7 +190,7 @@ def _read_url(value: Any, at: str) -> str | None:
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, (list, dict)):
-        return None  # a thumbnail, a list of links: not this document's address
+        return None  # a thumbnail or a list of links
     raise unexpected_value(at, "a URL as text", value)
 
 
@@ -207,11 +207,11 @@ def _read_snippet(value: Any, at: str) -> str | None:
 
 
 def _read_type(value: Any, at: str) -> str | None:
-    name = _field_name(value) if isinstance(value, str) else None
+    name = _make_field_name(value) if isinstance(value, str) else None
     return None if not name or name in _NOT_DOCUMENT_TYPES else name
 
 
-#: How the value of each field of a Result is read, at a place that errors name.
+#: The reader of each field of a Result: value, place for errors -> value.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "doc_id": expect_id,
     "url": _read_url,
@@ -220,7 +220,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "score": lambda value, at: as_number(value),
     "type": _read_type,
 }
-#: The fields for which a text is the value as it stands, so that their readers need not be called for one.
+#: The fields that use a text unchanged, without their reader.
 _TEXTS = {"doc_id", "title"}
 
 

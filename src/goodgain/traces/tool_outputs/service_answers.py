@@ -1,7 +1,7 @@
-"""Where in a service's answer its results stand: in lists under known keys, in columns, keyed by URL, in content parts.
+"""Finds the results in a service's answer: in lists under known keys, in columns, keyed by URL, in content parts.
 
-A shape turns a value into a list of objects with keys that `result_objects` knows. Objects that hold a list of results
-under one of many names, as most services give them, need no shape: `find_list` finds it.
+A shape turns a value into a list of objects with keys that `result_objects` knows. Most services return an object with a
+list of results under one of many names: `find_lists` finds it without a shape.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LIST_KEYS = (
     *("matches", "points", "passages", "chunks", "nodes", "sourcenodes", "rawoutput", "docs", "data", "sources"),
     *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
-#: Of these, the keys whose list holds results whatever else the object has, and even if the list is empty.
+#: Of these, the keys whose list always holds results, even if it is empty.
 _ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
-#: Keys of lists that stand side by side in one answer and all hold results, as do all keys that end in `results`.
+#: Keys of parallel lists in one answer that all hold results; so do all keys that end in `results`.
 _PARALLEL_LISTS = _ALWAYS_LISTS | {
     *("web", "webpages", "news", "videos", "places", "topstories", "discussions", "locations"),
 }
-#: Keys of lists of pictures, which are not documents although the keys end in `results` too.
+#: Keys of lists of pictures, which are not documents even if the key ends in `results`.
 PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
 #: Types of content parts, of MCP and of the model vendors.
 _PART_TYPES = {
@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return what an object wraps: the lists of results that stand side by side in it, or the value of its best key."""
+    """Return what an object wraps: its parallel lists of results, or the value of its best key."""
     lists = _find_parallel_lists(item)
     held = _find_list(item) if len(lists) < 2 else None
     return lists if held is None else [held]
@@ -58,7 +58,7 @@ def _find_list(item: Object) -> Any:
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    """Return the lists of results that stand side by side in an answer, or in objects there, in the answer's order.
+    """Return the parallel lists of results in an answer, or in objects there, in the answer's order.
 
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     """
@@ -83,7 +83,7 @@ def is_wrapper(item: Object) -> bool:
 
 
 def are_parts(members: list[Object]) -> bool:
-    """Return whether objects are content parts, rather than results that happen to have a type."""
+    """Return whether objects are content parts, not results with a type."""
     if all(member.keys() <= {"type", "text"} for member in members):
         return True  # a result has more than a text
     typed = all(isinstance(member.get("type"), str) and member["type"] in _PART_TYPES for member in members)
@@ -91,7 +91,7 @@ def are_parts(members: list[Object]) -> bool:
 
 
 def unwrap_langchain(member: Object) -> Object:
-    """Return the fields of an object that langchain.load wrote; another object is returned as it is."""
+    """Return the fields of an object that langchain.load wrote; any other object is unchanged."""
     held = member.get("kwargs")
     return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
@@ -107,7 +107,6 @@ def _read_chroma(item: Object) -> list[Any] | None:
 
 
 def _transpose(columns: Object) -> list[Object] | None:
-    """Return the rows of columns that are of one length."""
     lists = [*columns.values()]
     if not all(isinstance(column, list) for column in lists) or len(set(map(len, lists))) > 1:
         return None
@@ -115,7 +114,7 @@ def _transpose(columns: Object) -> list[Object] | None:
 
 
 def _read_weaviate(item: Object) -> list[Any] | None:
-    """Read `data.Get.<Class>`, a list of objects whose id and score stand in `_additional`."""
+    """Read `data.Get.<Class>`, a list of objects with id and score in `_additional`."""
     data = item.get("data")
     found = data.get("Get") if isinstance(data, dict) else None
     if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):

@@ -1,8 +1,8 @@
-"""Lists in text, each entry with its link or its title and address; and how the lines of any list are read.
+"""Reads lists in text, whose entries have a link or a title and address; other layouts use its functions too.
 
-The texts hold what web pages wrote, so no pattern here backtracks over more than a few characters, and each function
-reads a line a fixed number of times. A list must begin at its first entry or below a heading, so that links inside
-prose are not taken for a list.
+The texts come from web pages and may be malicious: no pattern here backtracks over more than a few characters, and each
+function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
+a list.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _ADDRESS_LABEL = re.compile(
 _SNIPPET_LABEL = re.compile(
     r"\*{0,2}(?:Summary|Snippet|Description|Content|Text|Excerpt|Abstract|Body)\*{0,2}:\*{0,2} ?", re.I
 )
-#: Lines of an entry that say something of the document and are not its text.
+#: Lines of an entry with a fact about the document.
 _NOTE = re.compile(
     r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
 )
 _NOTE_NAMES = {"datepublished": "published", "date": "published"}
 _ID_LINE = re.compile(r"\s{0,8}ID: {0,4}(?P<id>\S{1,500})\s{0,8}")
-#: Lines that part entries.
+#: Lines that separate entries.
 _RULES = {"", "---", "----", "-----", "===", "***"}
-#: Signs between a link and the text behind it, and between a title and the address behind it.
+#: Signs between a link and the text after it, and between a title and the address after it.
 _BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
-#: A longer line is neither a heading nor a note. An address is looked for in so many lines below its title.
+#: A longer line is neither a heading nor a note. An address is at most this many lines below its title.
 _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
@@ -51,12 +51,12 @@ class Layout:
     """One way in which tools lay out a list of results.
 
     Attributes:
-        name: what people call it, for the docs.
+        name: its name in the docs.
         written_by: who writes it.
         example: an output in this layout with two results.
-        read: returns what it found, or None for output in another layout.
-        has_other_links: it is known to hold links that are not results: in a model's prose, or in whole pages.
-        key: a key that an object in this layout has, or the first of a list of objects; None where there is not one.
+        read: returns the results, or None for output in another layout.
+        has_other_links: it may have links that are not results, in a model's prose or in whole pages.
+        key: a key of each object in this layout, or of the first in a list of objects; None if there is none.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Link(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A result as a text lists it: what its first line says, with its number if it has one, and the lines below."""
+    """A result in a text: the values in its first line, its number if it has one, and the lines below."""
 
     title: str | None
     url: str | None
@@ -85,7 +85,7 @@ class Entry(NamedTuple):
     number: int | None = None
 
 
-#: Returns the entry that begins at a line of some lines; None where none begins.
+#: Returns the entry that begins at a line of some lines; None if none begins there.
 Begin = Callable[[list[str], int], Entry | None]
 
 
@@ -95,7 +95,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return where the bracket that is open at `start` closes; -1 where other signs than brackets come first."""
+    """Return where the bracket that is open at `start` closes; -1 if another of the signs comes first."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -121,7 +121,7 @@ def find_link(text: str) -> Link | None:
 
 
 def find_address(line: str) -> str | None:
-    """Return the address of a line that holds nothing else but a label such as `URL:` or a bullet."""
+    """Return the address of a line with nothing else, except a label such as `URL:` or a bullet."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -137,7 +137,7 @@ def find_address(line: str) -> str | None:
 
 
 def split_number(line: str) -> tuple[int | None, str]:
-    """Return the number that a line begins with, and the line without it, without bullets, `#` and bold."""
+    """Return the number at the beginning of a line, and the line without number, bullets, `#` and bold."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -151,7 +151,7 @@ def split_number(line: str) -> tuple[int | None, str]:
 
 
 def split_address(text: str) -> Entry | None:
-    """Read `title - https://...`, `title (https://...)`, `[title](https://...)` with what follows on the line."""
+    """Read `title - https://...`, `title (https://...)`, `[title](https://...)` and the rest of the line."""
     link = find_link(text)
     if link is not None:
         return _make_linked(link)
@@ -176,7 +176,7 @@ def _make_linked(link: Link) -> Entry:
 
 
 def is_heading(line: str) -> bool:
-    """Return whether a line may stand above a list: it is blank, a Markdown heading, or `... results ...:`."""
+    """Return whether a line may come above a list: it is blank, a Markdown heading, or `... results ...:`."""
     line = line.strip()
     if not line or line.startswith("#") or set(line) <= set("-=*_"):
         return True
@@ -186,10 +186,10 @@ def is_heading(line: str) -> bool:
 
 
 def split_entries(begin: Begin, text: str) -> list[Entry]:
-    """Split a text into entries; empty where other text than headings stands above the first one.
+    """Split a text into entries; empty if text other than headings comes before the first one.
 
-    Numbers must run from 0 or 1 on: an entry with another number is a line of the one before it. They may leave out the
-    numbers of other lines right between two entries, and begin again if both lists stand below `... results ...`.
+    Numbers must run from 0 or 1 on: an entry with another number is a line of the previous one. They may skip the numbers
+    of other lines directly between two entries, and restart if both lists are below `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -225,7 +225,7 @@ def _names_results(line: str) -> bool:
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
-    """Read a list whose entries are one line each; None if there are other lines than headings above them."""
+    """Read a list whose entries are one line each; None if there are other lines, except headings above it."""
     entries = split_entries(begin, text)
     if any(line.strip() for entry in entries for line in entry.lines):
         return None
@@ -233,7 +233,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list; `with_notes`: the address of an entry, and notes such as the date, may stand around its snippet."""
+    """Read a list; `with_notes`: an entry may have its address, and notes such as the date, around its snippet."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -244,8 +244,8 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
     url = entry.url
     fields: list[tuple[str, str]] = []
 
-    def is_around(line: str) -> bool:
-        """Return whether a line is not of the snippet, and keep what it says."""
+    def read_note(line: str) -> bool:
+        """Read a line that is not of the snippet: keep its address or note. Return whether it is one."""
         nonlocal url
         note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
         if with_notes and line and url is None and (address := find_address(line)):
@@ -259,16 +259,16 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
 
     body = [line.strip() for line in entry.lines] if with_notes else entry.lines
     first = 0
-    while first < len(body) and is_around(body[first]):
+    while first < len(body) and read_note(body[first]):
         first += 1
     body = body[first:]
-    while with_notes and len(body) > 1 and is_around(body[-1]):
+    while with_notes and len(body) > 1 and read_note(body[-1]):
         del body[-1]
     if body and (label := _SNIPPET_LABEL.match(body[0])):
         body[0] = body[0][label.end() :]
     result = make_result(rank, entry._replace(url=url, lines=body), tuple(fields))
     if url is None and result.title and (result.snippet or "").startswith(result.title.removesuffix("...").rstrip()):
-        # The tool found no title, and wrote the beginning of the text in its place.
+        # Without a title, the tool wrote the beginning of the text in its place.
         return make_result(rank, entry._replace(title=None, lines=body), tuple(fields))
     return result
 
@@ -277,7 +277,7 @@ def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
     """Make a result of an entry whose lines are its snippet."""
     last = len(entry.lines)
     while last and entry.lines[last - 1].strip() in _RULES:
-        last -= 1  # blank lines and rules part entries
+        last -= 1
     snippet = "\n".join(entry.lines[:last]).strip() or None
     title = (entry.title or "").strip()
     if len(title) > 2 and title[0] == title[-1] == '"':
@@ -286,7 +286,7 @@ def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
 
 
 def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a link, or a title in brackets; the entry has no title where it is neither."""
+    """Begin at a number with a link, or with a title in brackets; else the entry has no title."""
     found = _NUMBERED_LINK.match(lines[index])
     if found is None:
         return None
@@ -299,7 +299,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a title and an address, which may stand below; not at another numbered line of a snippet."""
+    """Begin at a number with a title and an address, which may be below; not at another numbered line of a snippet."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -308,7 +308,7 @@ def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
 
 
 def _has_address_below(lines: list[str], index: int) -> bool:
-    """Return whether an address stands below a title, before the next numbered line: at once, or behind a short text."""
+    """Return whether an address is below a title, before the next numbered line: at once, or after a short text."""
     for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
         if find_address(line):
             return True
@@ -330,7 +330,7 @@ def _read_numbered_ids(text: str) -> list[Result] | None:
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Begin at a link on a line of its own, or in a bullet; a snippet may follow behind a sign or on the lines below."""
+    """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.rest and link.rest[0] not in _BEHIND_LINK):
@@ -349,7 +349,7 @@ def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_url(lines: list[str], index: int) -> Entry | None:
-    """Begin at a line with an address and nothing else but a bullet or a number."""
+    """Begin at a line with an address and nothing else, except a bullet or a number."""
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)

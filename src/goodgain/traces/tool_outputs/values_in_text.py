@@ -1,4 +1,4 @@
-"""Finds values in text that is not JSON as a whole: Python's notation, JSON in a code fence or behind prose.
+"""Finds values in text that is not JSON as a whole: Python's notation, JSON in a code fence or after prose.
 
 Each reader returns the value and the text around it, or None.
 """
@@ -18,8 +18,8 @@ from goodgain.traces.tool_outputs.text_lists import Layout
 #: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
 _MAX_PYTHON = 1 << 20
 _MAX_NESTING = 60
-#: The words of Python's notation: strings, numbers, names, signs. What else a text has makes it another notation, such
-#: as JSON's `\\/` in a string.
+#: The words of Python's notation: strings, numbers, names, signs. Anything else is another notation, such as JSON's `\\/`
+#: in a string.
 _PYTHON_WORD = re.compile(
     r"""\s+
       | b?'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
@@ -32,7 +32,7 @@ _PYTHON_START = re.compile(r"[\[{(]|[A-Za-z_][\w.]{0,80}\((?![\s)])")
 _FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[\[{]")
 _CONSTANTS = {"None": None, "True": True, "False": False, "nan": None, "inf": None}
 _FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULTILINE)
-#: Where a value behind prose may begin: at the beginning of a line, or behind a colon; and how JSON begins there.
+#: Where a value after prose may begin: at the beginning of a line, or after a colon; and how JSON begins there.
 _VALUE_START = re.compile(r"^[ \t]{0,8}(?=[\[{])|(?<=: )(?=[\[{])", re.MULTILINE)
 _JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
 _MAX_STARTS = 20
@@ -42,11 +42,11 @@ _SPACES = re.compile(r"[,\s]*+")
 def _read_python(text: str) -> tuple[Any, str] | None:
     """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments.
 
-    The text is checked word by word before it is parsed, so that only brackets nest, and not deep.
+    The text is checked word by word before it is parsed: only brackets nest, and not deep.
     """
     if _FIELD_START.match(text):
         text = f"Printed({text})"  # pydantic prints the fields of an object without its name
-    # pymilvus prints `data: [...]`, and what the search cost behind it.
+    # pymilvus prints `data: [...]`, then the cost of the search.
     text = text.removeprefix("data: ").partition(",extra_info: ")[0] if text.startswith("data: [") else text
     if _PYTHON_START.match(text) is None or len(text) > _MAX_PYTHON or not _is_python_notation(text):
         return None
@@ -62,7 +62,7 @@ def _read_python(text: str) -> tuple[Any, str] | None:
 def _is_python_notation(text: str) -> bool:
     """Return whether a text has only the words of a value that Python prints, and nests no deeper than allowed."""
     at = depth = 0
-    waits_for = ""  # what must follow a name that is not a constant: a call or a keyword argument
+    waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
     while at < size:
         found = _PYTHON_WORD.match(text, at)
@@ -91,7 +91,7 @@ def _evaluate(node: ast.expr) -> Any:
         case ast.List(elts=members) | ast.Tuple(elts=members) | ast.Set(elts=members):
             return [_evaluate(member) for member in members]
         case ast.Dict(keys=keys, values=values):
-            return {_key(key): _evaluate(value) for key, value in zip(keys, values, strict=True)}
+            return {_read_key(key): _evaluate(value) for key, value in zip(keys, values, strict=True)}
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.Call(args=[], keywords=keywords):  # Document(id='d1', ..) is an object with these fields
@@ -103,7 +103,7 @@ def _evaluate(node: ast.expr) -> Any:
     raise ValueError("more than a value")
 
 
-def _key(node: ast.expr | None) -> str:
+def _read_key(node: ast.expr | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
         return str(node.value)
     raise ValueError("not the key of an object")
@@ -131,18 +131,18 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
             return None
         values.append(value)
     around.append(text[at:])
-    return values[0] if len(values) == 1 else _join(values), "\n".join(around)
+    return values[0] if len(values) == 1 else _join_values(values), "\n".join(around)
 
 
-def _join(values: list[Any]) -> list[Any]:
-    """Return one list of the values, to which lists give their members."""
+def _join_values(values: list[Any]) -> list[Any]:
+    """Return one list of the values, and of the members of those that are lists."""
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
 
 
 def _read_behind_prose(text: str) -> tuple[Any, str] | None:
-    """Read the JSON value, or values one after the other, that prose stands before or behind.
+    """Read the JSON value, or consecutive values, with prose before or after.
 
-    Where JSON begins and is cut off or damaged, there is no value: what its other parts hold is not all of it.
+    JSON that is cut off or damaged has no value: its other parts are not the whole.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     for number, start in enumerate(_VALUE_START.finditer(text)):
@@ -161,7 +161,7 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
             values.append(value)
             if spaces := _SPACES.match(text, at):
                 at = spaces.end()
-        return values[0] if len(values) == 1 else _join(values), text[: start.start()] + "\n" + text[at:]
+        return values[0] if len(values) == 1 else _join_values(values), text[: start.start()] + "\n" + text[at:]
     return None
 
 

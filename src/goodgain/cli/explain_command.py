@@ -1,0 +1,81 @@
+"""The command explain: where and why one run is better or worse than another."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.cli import shared_options as shared
+from goodgain.cli.notices import notices_after_output
+from goodgain.cli.printed_tables import open_console, print_frame, write_output
+from goodgain.comparing.explanation import explain_runs
+from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
+from goodgain.errors import InputError
+
+_RESULTS = (
+    "What convert --results wrote, for search strings and titles: one file of both systems, or the option twice, first for "
+    "BASE, then for NEW."
+)
+
+
+@click.command(
+    epilog=shared.make_epilog(
+        "goodgain explain qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
+        "qrels_examples/lost_documents/new.run --results qrels_examples/lost_documents/results.jsonl",
+        "goodgain explain qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
+        "qrels_examples/two_agents/late.run -m CG@3 --query q06",
+    )
+)
+@shared.qrels_argument
+@click.argument("base", metavar="BASE")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    default=["CG"],
+    help="CG, NumGood, DCGG, or a rate of them such as SRE@3.",
+)
+@shared.rel_option
+@click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
+@shared.file_option("--results", multiple=True, help=_RESULTS)
+@click.option("--top", type=click.IntRange(0), default=5, help="How many queries to show, in each direction.")
+@shared.output_option("markdown")
+@shared.spreadsheet_option
+@shared.reading_options
+def explain(
+    qrels: str,
+    base: str,
+    new: str,
+    measures: tuple[str, ...],
+    rel: float | None,
+    query: str | None,
+    results: tuple[Path, ...],
+    top: int,
+    output: shared.Output,
+    spreadsheet: bool,
+    **reading: Any,
+) -> None:
+    """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
+
+    BASE and NEW are runs as evaluate takes them; NAME=RUN names a system. The amounts of the causes add up to the
+    difference. In csv, tsv, jsonl and parquet there is a row for each good document.
+    """
+    if len(results) > 2:
+        raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
+    shared.check_outputs([output.path], [qrels, *shared.find_systems([base, new]).values(), *results])
+    with notices_after_output(full=True):
+        judged, systems = shared.open_systems(qrels, [base, new], **reading)
+        opened = list(results) if results else None
+        explained = explain_runs(judged, systems, list(measures), results=opened, top=top, rel=rel)
+        if output.form == "table":
+            open_console(sys.stdout).print(*render_on_terminal(explained, query), sep="\n")
+        elif output.form in FORMS:
+            write_output(explained.to_text(output.form, query=query), output)
+        else:
+            shown = explained if query is None else take_query(explained, query)
+            print_frame(shown.documents, output, spreadsheet=spreadsheet)

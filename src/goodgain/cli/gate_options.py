@@ -1,0 +1,78 @@
+"""The options of a gate for continuous integration: the required lines, and the reports on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from goodgain.cli import shared_options as shared
+from goodgain.cli.errors_and_exit_status import ExitStatus
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.gate_reports import write_junit
+from goodgain.comparing.requirements import Outcome, Requirement, check_requirements, forbids_improvement
+from goodgain.errors import notice
+from goodgain.files.writing import atomic_write
+from goodgain.measures.scores import Scores
+
+
+def require_option(described: str) -> shared.Decorator:
+    """Return the option of required lines; its help ends with `described`."""
+    line = "A line that must hold, else exit status 3: 'SRR@3<=0.3', 'SRE@3>=0.4 significant'"
+    return click.option("--require", "required", metavar="LINE", multiple=True, help=line + described)
+
+
+junit_option = shared.file_option(
+    "--junit", help="Write the required lines as JUnit XML: a test case a line and system."
+)
+gate_options = shared.join_options(
+    junit_option,
+    shared.file_option("--comment", help="Write a short Markdown comment for a pull request."),
+    shared.file_option(
+        "--baseline-file", help="Compare with the system that --write-baseline wrote; it is the baseline."
+    ),
+    shared.file_option(
+        "--write-baseline",
+        help="Write the values of a system, for --baseline-file: that of --baseline, else the first RUN. One RUN is enough.",
+    ),
+)
+
+
+class GateFiles(NamedTuple):
+    """The files that a gate writes."""
+
+    junit: Path | None
+    comment: Path | None
+    write_baseline: Path | None
+
+
+def check_lines(
+    found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], junit: Path | None
+) -> list[Outcome]:
+    """Print the outcome of each line on stderr, and write them as JUnit XML if asked; return them."""
+    for line in lines:
+        if forbids_improvement(line):
+            better = "lower" if line.sign.startswith(">") else "higher"
+            told = f"{line.measure} is better when {better}"
+            notice(f"{line.text!r} fails for a system better than the baseline: {told}")
+    outcomes = check_requirements(found, lines)
+    for outcome in outcomes:
+        shared.say(outcome)
+    if junit is not None:
+        save_text(write_junit(outcomes), junit)
+    return outcomes
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a text to a file, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+    shared.say(f"written: {path}")
+
+
+def exit_if_failed(outcomes: Sequence[Outcome]) -> None:
+    """End with exit status 3 if a line does not hold."""
+    if not all(outcome.holds for outcome in outcomes):
+        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)

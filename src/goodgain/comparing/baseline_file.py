@@ -1,0 +1,107 @@
+"""The file of a baseline: the values of a system by query, and how they were made. It stands in for the baseline's run.
+
+The first line is a JSON object about the system; each other line has query_id, replicate, measure and value.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from goodgain.counting.coverage import SharedQueries
+from goodgain.errors import InputError
+from goodgain.files.opening import make_path, read_lines
+from goodgain.files.writing import atomic_write
+from goodgain.formats import Qrels
+from goodgain.measures.ledger_values import average_queries
+from goodgain.measures.scores import Scores
+
+#: What the first line of every such file has, with the version of its form.
+_KEY, _VERSION = "goodgain_baseline", 1
+
+_COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
+
+
+def write_baseline(
+    scores: Scores, path: str | os.PathLike[str], *, system: str, outcomes: pl.DataFrame | None = None
+) -> None:
+    """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
+
+    Args:
+        scores: the scores, with NumIter and NumResults for the costs of the system.
+        path: the file.
+        system: the name of the system.
+        outcomes: what `read_outcomes` returned; the rows of other systems are left out.
+    """
+    rows = scores.per_query
+    if outcomes is not None:
+        own = outcomes.filter(system=system).drop("system").unpivot(index="query_id", variable_name="measure")
+        rows = pl.concat([rows, own.select("query_id", "measure", "value")])
+    about = {
+        _KEY: _VERSION,
+        "system": system,
+        "signature": scores.signature,
+        "measures": rows.get_column("measure").unique(maintain_order=True).to_list(),
+        "coverage": scores.coverage.to_dicts(),
+        "absent_from_run": scores.queries.only_judged.sort().to_list(),
+        "without_judgments": scores.queries.only_searched.sort().to_list(),
+    }
+    rows = rows.with_columns(replicate=pl.lit(None, pl.String)).select(*_COLUMNS)
+    with atomic_write(make_path(path, "the baseline file")) as file:
+        file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        file.write(rows.write_ndjson().encode())
+
+
+def take_outcomes(scores: Scores, names: Iterable[str], system: str) -> pl.DataFrame:
+    """Return outcomes that a baseline file has, in the form of `read_outcomes`."""
+    known = scores.per_query.filter(pl.col("measure").is_in([*names]))
+    wide = known.pivot("measure", on_columns=[*names], index="query_id", values="value")
+    return wide.select("query_id", pl.lit(system).alias("system"), *names)
+
+
+def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str) -> Scores:
+    """Read the scores that `write_baseline` wrote.
+
+    Args:
+        path: the file.
+        qrels: the judgments of the comparison.
+        measures: the measures that it needs.
+        order: the order of its rankings.
+
+    Raises:
+        InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
+    """
+    path = make_path(path, "baseline_file=")
+    first, _, rest = bytes(read_lines(path).data).partition(b"\n")
+    try:
+        about = json.loads(first)
+        if about[_KEY] != _VERSION:
+            raise ValueError(f"its version is {about[_KEY]}")
+        rows = pl.read_ndjson(rest, schema=_COLUMNS)
+        signature, known, coverage = about["signature"], about["measures"], pl.DataFrame(about["coverage"])
+        digest = signature["qrels"]
+        absent, unknown = (pl.Series(about[name], dtype=pl.String) for name in ("absent_from_run", "without_judgments"))
+    except (ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
+    if digest != qrels.digest:
+        raise InputError(
+            f"{path}: was made with other judgments (qrels {digest}, here {qrels.digest}). Write it again with these qrels."
+        )
+    if signature.get("order", order) != order:
+        raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
+    missing = [name for name in measures if name not in known]
+    if missing:
+        raise InputError(f"{path}: has no values of {', '.join(missing)}. Write it again with these measures.")
+    values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
+    query_ids = values.get_column("query_id").unique()
+    queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent)
+    means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
+    none = values.select("query_id").clear()
+    return Scores(
+        {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None
+    )

@@ -1,0 +1,103 @@
+"""Tables with values of queries beside runs and qrels: the groups of queries, and the outcomes of systems."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import BadLines
+from goodgain.files.json_lines import begins_json, iterate_objects
+from goodgain.files.json_text import loads
+from goodgain.files.opening import container, make_path, read_lines, separator_by_name
+from goodgain.files.table_reading import cast_texts, read_frame, read_table
+
+#: Queries that a notice names.
+_EXAMPLES = 3
+
+_TRUTH = {"true": "1", "false": "0"}
+
+
+def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
+    """Read query_id and group, each pair once, for the judged queries; give a notice if some have no group.
+
+    Args:
+        source: a file or a frame with query_id and group. A query may be in several groups.
+        judged: the ids of the queries.
+
+    Raises:
+        InputError: it cannot be read, or has none of these queries.
+    """
+    frame, label = _open_table(source, "groups=", ("query_id", "group"))
+    known = cast_texts(frame, ["query_id", "group"], label).select("query_id", "group").drop_nulls().unique()
+    known = known.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
+    lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
+    if known.is_empty():
+        raise InputError(f"{label}: no judged query has a group. Check that it names queries as the qrels do.")
+    if len(lacking):
+        shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
+        notice(f"{label}: {len(lacking):,} of {len(judged):,} queries have no group: {shown}. They count in all only.")
+    return known
+
+
+def read_outcomes(source: Any) -> pl.DataFrame:
+    """Read query_id, system and a column of numbers for each outcome, averaged over replicates.
+
+    Args:
+        source: a file or a frame with query_id, system, and columns of numbers or truth values. A column `replicate`
+            says that a query has several rows.
+
+    Raises:
+        InputError: it cannot be read, has no outcome, or an outcome is not a number.
+    """
+    frame, label = _open_table(source, "outcomes=", ("query_id", "system"))
+    names = [name for name in frame.columns if name not in ("query_id", "system", "replicate")]
+    if not names:
+        raise InputError(f"{label}: has no outcome. Add a column of numbers, such as solved with 0 and 1.")
+    frame = cast_texts(frame, ["query_id", "system"], label)
+    for name in names:
+        column = frame.get_column(name)
+        if column.dtype == pl.String:
+            column = column.str.strip_chars().str.to_lowercase().replace(_TRUTH).replace("", None)
+        number = column.clear(len(column)) if column.dtype.is_nested() else column.cast(pl.Float64, strict=False)
+        wrong = frame.get_column(name).filter(number.is_null() & column.is_not_null())
+        if len(wrong):
+            raise InputError(
+                f"{label}: {name} has {str(wrong[0])[:80]!r}, which is not a number. Leave the column out."
+            )
+        frame = frame.with_columns(number.fill_nan(None))
+    return frame.group_by("query_id", "system", maintain_order=True).agg(pl.col(names).mean())
+
+
+def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
+    """Return all columns of a file or frame, and its name in errors."""
+    if not isinstance(source, (str, os.PathLike)):
+        frame, label = read_frame(source, argument), argument
+    else:
+        path = make_path(source, argument)
+        label = str(path)
+        content = read_lines(path) if container(path) in ("jsonl", "text") else None
+        if content is not None and separator_by_name(path) is None and begins_json(content):
+            if content.data.lstrip().startswith(b"["):
+                rows = loads(content.data)
+            else:
+                rows = [value for _, value in iterate_objects(content, BadLines(label, content, None).refuse)]
+            frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+        else:
+            every = _EveryColumn()
+            frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
+    missing = [name for name in required if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{label}: has no column {', '.join(missing)} (it has {', '.join(frame.columns) or 'none'}). Rename its columns."
+        )
+    return frame, label
+
+
+class _EveryColumn(dict[str, Any]):
+    """The types of all columns that a file may have: text."""
+
+    def __missing__(self, name: str) -> Any:
+        return pl.String

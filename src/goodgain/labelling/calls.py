@@ -1,0 +1,164 @@
+"""The calls of a job: several at once, a trial first, each answer in the journal before it is counted."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from goodgain.labelling.answers_and_journal import CUT, Answer, Journal
+from goodgain.labelling.budget_and_pace import JobEnded, Spent, StoppedError
+from goodgain.labelling.endpoint import Endpoint
+from goodgain.labelling.prompt_requests import Request
+
+#: Calls of each model that show whether its answers can be used.
+TRIAL = 20
+#: Consecutive failures of the endpoint, after all tries, that stop the job.
+_GIVE_UP = 50
+#: Seconds in which pending calls may end when a job is stopped, and between two looks at Ctrl-C.
+_GRACE, _PIECE = 2.0, 0.2
+#: Characters that are shown of an answer.
+_SHOWN = 300
+
+
+class UnusableError(StoppedError):
+    """Raised where most answers of the trial cannot be used."""
+
+    exit_status = 1
+
+
+class Plan(NamedTuple):
+    """The requests to send, each key once, and the answers in the journal, by their keys.
+
+    `usable` counts the answers that are not failures, by model.
+    """
+
+    to_send: list[Request]
+    known: dict[str, Answer]
+    usable: Counter[str]
+
+
+#: Called with each answer and the budget spent so far, by one thread at a time.
+Report = Callable[[Answer, Spent], object]
+
+
+def plan_calls(requests: Sequence[Request | None], journal: Journal, *, retry_failed: bool = False) -> Plan:
+    """Sort requests into those to send and those that the journal answers.
+
+    A failure in the journal is an answer too, and is not sent again. With `retry_failed` only failures are sent.
+    """
+    by_key = {request.key: request for request in requests if request is not None}
+    known = journal.find(by_key)
+    asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
+    usable = Counter(by_key[key].parameters.model for key, answer in known.items() if not answer.failed)
+    return Plan([request for key, request in by_key.items() if key in asked], known, usable)
+
+
+def send_calls(
+    plan: Plan, endpoint: Endpoint, journal: Journal, report: Report = lambda answer, spent: None
+) -> dict[str, Answer]:
+    """Send the calls of a plan, and return all answers by their keys; the endpoint's budget says whether all were sent.
+
+    Each answer is in the journal before it is counted.
+
+    Raises:
+        UnusableError: most answers of a model's first 20 calls cannot be used.
+        StoppedError: no further call can succeed.
+    """
+    answers, budget = dict(plan.known), endpoint.budget
+    lock = threading.Lock()
+    failures = 0
+
+    def keep(request: Request, answer: Answer) -> None:
+        nonlocal failures
+        journal.add(request.key, answer, query_id=request.query_id, doc_id=request.doc_id, host=endpoint.host)
+        if answer.output_tokens is not None and answer.output_tokens > request.most_output:
+            raise StoppedError(
+                f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of "
+                f"{request.most_output:,}: it ignores {request.parameters.output_limit}. Give the other name: output_limit="
+            )
+        with lock:
+            answers[request.key] = answer
+            report(answer, budget.spent)
+            is_endpoints = answer.status in ("timeout", "connection") or answer.status.startswith("http_")
+            failures = failures + 1 if is_endpoints else 0
+            if failures >= _GIVE_UP:
+                raise StoppedError(
+                    f"{endpoint.host} failed {_GIVE_UP} documents one after the other, the last with {answer.status} "
+                    f"({answer.reason}). Look at the endpoint, then send these again with retry_failed=True"
+                )
+
+    tried: set[str] = set()
+    for model in dict.fromkeys(request.parameters.model for request in plan.to_send):
+        usable = plan.usable[model]
+        trial = [one for one in plan.to_send if one.parameters.model == model][: max(0, TRIAL - usable)]
+        _send_all(trial, endpoint, keep)
+        tried.update(request.key for request in trial)
+        found = [answers[request.key] for request in trial if request.key in answers]
+        if len(found) + usable >= TRIAL and 2 * sum(answer.failed for answer in found) > TRIAL:
+            raise UnusableError(explain_failures(found))
+    _send_all([request for request in plan.to_send if request.key not in tried], endpoint, keep)
+    return answers
+
+
+def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
+    """Send requests by several threads; raise what ended the job, if it was an error."""
+    budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
+
+    def work() -> None:
+        try:
+            while not budget.ended:
+                with lock:
+                    request = next(waiting, None)
+                if request is None:
+                    return
+                keep(request, endpoint.ask(request))
+        except JobEnded:
+            pass
+        except BaseException as error:  # raised again by the thread that waits for this one
+            budget.end(error)
+
+    # Daemons: with the threads of a pool, Ctrl-C would wait for an endpoint that hangs.
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(budget.limits.jobs)]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            # in pieces: Polars' hook for Ctrl-C lets one long wait go on. A worker with nothing under way waits to retry.
+            while worker.is_alive() and not (budget.ended and not budget.under_way):
+                worker.join(_PIECE)
+    except BaseException as error:
+        budget.end(error)
+        raise
+    finally:
+        if budget.ended:
+            for worker in workers:
+                worker.join(_GRACE / len(workers))
+    if isinstance(budget.ended, BaseException):
+        raise budget.ended
+
+
+def explain_failures(answers: Sequence[Answer]) -> str:
+    """Return how many answers cannot be used, one of them, and what to do about the most frequent failure."""
+    failed = [answer for answer in answers if answer.failed]
+    kinds = [(answer.status, answer.reason == CUT) for answer in failed]
+    (status, is_cut), _ = Counter(kinds).most_common(1)[0]
+    first = failed[kinds.index((status, is_cut))]
+    if is_cut:
+        remedy = (
+            "Give a larger max_output_tokens=, or have the model think less: reasoning_effort='low', or extra_body="
+        )
+    elif status == "malformed":
+        remedy = "Try schema=False, or end the model's thinking with extra_body= or reasoning_effort='low'"
+    elif status == "too_long":
+        remedy = "Give a smaller max_characters=, or a smaller max_output_tokens="
+    elif status == "refused":
+        remedy = "Give another model="
+    else:
+        remedy = "Look at the endpoint, then send these again with retry_failed=True"
+    shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
+    return (
+        f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "
+        f"{first.reason}{shown}. {remedy}"
+    )

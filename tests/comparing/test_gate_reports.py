@@ -1,0 +1,134 @@
+"""The reports of a gate: JUnit XML that Jenkins reads, and a Markdown comment that a bot keeps up to date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from goodgain.comparing.comparison import compare
+from goodgain.comparing.gate_reports import write_junit
+from goodgain.comparing.requirements import check_requirements
+from tests.comparing.test_comparison import EXAMPLES, many
+from tests.support.command import run_command
+
+REDUNDANCY = EXAMPLES / "redundancy"
+FILES = REDUNDANCY / "qrels.txt", REDUNDANCY / "lean.run", REDUNDANCY / "repeating.run"
+
+#: junit-10.xsd of the Jenkins xUnit plugin: element -> required attributes, other attributes, children.
+_SCHEMA = {
+    "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors"},
+        {"group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url", "version"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name"},
+        {"time", "classname", "group"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": (set(), {"type", "message"}, set()),
+    "system-out": (set(), set(), set()),
+}
+_TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
+
+
+def check_schema(element: ElementTree.Element) -> None:
+    required, optional, children = _SCHEMA[element.tag]
+    assert required <= {*element.keys()} <= required | optional, element.tag
+    assert element.tag == "testcase" or _TIME.fullmatch(element.get("time", ""))
+    for child in element:
+        assert child.tag in children, f"{child.tag} in {element.tag}"
+        check_schema(child)
+
+
+def test_junit_has_a_case_for_each_line_and_system_as_the_schema_of_jenkins_has_it(tmp_path: Path) -> None:
+    lines = ("--require", "SRR@3<=0.3", "--require", "CG@3>=baseline")
+    done = run_command("compare", *FILES, *lines, "--junit", tmp_path / "gate.xml", "-o", "csv")
+    assert done.returncode == 3
+    suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert suites.tag == "testsuites"
+    check_schema(suites)
+    cases = suites.findall("testsuite/testcase")
+    assert [(case.get("name"), case.get("classname"), case.find("failure") is not None) for case in cases] == [
+        ("SRR@3<=0.3", "repeating", True),
+        ("CG@3>=baseline", "repeating", False),
+    ]
+    assert (suites[0].get("tests"), suites[0].get("failures"), suites[0].get("errors")) == ("2", "1", "0")
+    failure = cases[0].find("failure")
+    assert failure is not None and "repeating has 0.4643, 0.1643 above" in failure.get("message", "")
+
+
+def test_junit_of_single_runs(tmp_path: Path) -> None:
+    run_command("evaluate", *FILES, "-m", "SRR", "--require", "SRR@3<=0.3", "--junit", tmp_path / "gate.xml")
+    cases = ElementTree.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
+    assert [case.get("classname") for case in cases] == ["lean", "repeating"]
+
+
+def test_names_break_no_xml() -> None:
+    labels, runs = many(3)
+    named = dict(zip(('<a & "b">', "\x1b[31m\x00'"), runs.values(), strict=True))
+    suites = ElementTree.fromstring(write_junit(check_requirements(compare(labels, named, "SRR@3"), ["SRR@3<0"])))
+    check_schema(suites)
+    assert [case.get("classname") for case in suites.findall("testsuite/testcase")] == ['<a & "b">', r"\x1b[31m\x00'"]
+
+
+TWO = EXAMPLES / "two_agents"
+AGENTS = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+
+
+def comment(folder: Path, *arguments: object) -> str:
+    path = folder / "comment.md"
+    run_command("compare", *AGENTS, *arguments, "--comment", path, "-o", "csv")
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_with_causes(tmp_path: Path) -> None:
+    required = "--require", "CG@3>=baseline", "--require", "SRR@6<=baseline"
+    lines = comment(tmp_path, "-m", "nDCG@10", *required).splitlines()
+    assert lines[:2] == [
+        "<!-- goodgain compare -->",
+        "**Required lines: 1 failed, 1 held. 1 better, 2 worse, 25 queries.**",
+    ]
+    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below (baseline 9.8000); significant" in lines[5]
+    at = lines.index("**Queries that changed most in CG@3, late against quick**")
+    queries = [line.split(" | ") for line in lines[at + 4 : at + 9]]
+    assert [row[0] for row in queries] == ["| q06", "| q14", "| q25", "| q18", "| q23"]
+    assert queries[0][1:4] == ["10", "0", "-10"]
+    assert "late never retrieved 2 good documents (-4)" in queries[0][4]
+    assert comment(tmp_path, "-m", "nDCG@10", *required).splitlines() == lines
+
+
+def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
+    required = [part for k in range(1, 31) for part in ("--require", f"CG@{k}>=1000")]
+    text = comment(tmp_path, "-m", "CG SRR SRE", "--iterations", "30", *required)
+    assert len(text.splitlines()) <= 60
+    assert "**Required lines: 60 failed, 0 held." in text and "50 more: see the log." in text
+
+
+def test_a_comment_of_lines_that_hold_and_of_a_baseline_file(tmp_path: Path) -> None:
+    kept = tmp_path / "base.jsonl"
+    run_command("compare", *AGENTS[:2], "-m", "nCG@6", "--write-baseline", kept)
+    required = "--baseline-file", kept, "--require", "nCG@6>=baseline significant", "--comment", tmp_path / "c.md"
+    done = run_command("compare", AGENTS[0], AGENTS[2], *required, "-o", "csv")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**Required lines: 1 held. 1 unclear, 25 queries.**" in text
+    assert "| q07 | 1 | 0.3636 | -0.6364 |  |" in text  # without the run of the baseline there are no causes
+
+
+def test_a_comment_of_equal_runs_has_no_queries(tmp_path: Path) -> None:
+    same = "one=" + str(AGENTS[1]), "two=" + str(AGENTS[1])
+    run_command("compare", AGENTS[0], *same, "-m", "nDCG@10", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**1 equal, 25 queries.**" in text and "Queries that changed" not in text
+
+
+def test_names_break_no_comment(tmp_path: Path) -> None:
+    named = "a|b=" + str(AGENTS[1]), "<i>=" + str(AGENTS[2])
+    run_command("compare", AGENTS[0], *named, "-m", "CG@3", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert r"\<i\>" in text and "<i>" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| q")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}

@@ -1,0 +1,59 @@
+"""The examples of the pages in docs run in order, and print what the pages show.
+
+python -m tests.test_pages docs/format.md ...      # writes what they print now into the pages: read the diff
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_examples import copy_checkout, printed_now
+from tests.support.tables import ROOT
+
+#: Pages whose examples another test runs.
+ELSEWHERE = {
+    "command_line": "tests/test_readme.py",
+    "labelling": "tests/labelling/test_page.py",
+}
+PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.stem not in ELSEWHERE)
+PAGES.append(ROOT / "docs" / "traces" / "README.md")
+#: ranx compiles for half a minute in each process: tests with ranx in their name share one (tests/conftest.py).
+WITH_RANX = [path for path in PAGES if "import ranx" in path.read_text(encoding="utf-8")]
+
+
+def check_examples(path: Path, folder: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert printed_now(page, copy_checkout(folder)) == page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in PAGES if path not in WITH_RANX], ids=lambda path: path.stem)
+def test_the_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
+    check_examples(path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", WITH_RANX, ids=lambda path: path.stem)
+def test_the_examples_with_ranx_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
+    check_examples(path, tmp_path)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_is_an_example_that_runs(path: Path) -> None:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for kind, text in blocks:
+        lines = text.splitlines()
+        assert kind in {"pycon", "python", "console", "sh", "text", "mermaid", "yaml"}, text
+        assert kind != "sh" or all(line.startswith(("goodgain ", "pip install ", "make ")) for line in lines), text
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        with tempfile.TemporaryDirectory() as name:
+            now = printed_now(path.read_text(encoding="utf-8"), copy_checkout(Path(name)))
+        path.write_text(now, encoding="utf-8")
