@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.measures.declaration import Declaration
-from goodgain.measures.names import MEASURES, RANKED_MEASURES
+from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
 
 FOLDER = Path(__file__).parent / "reference"
@@ -25,6 +25,7 @@ NOTE = "<!-- docs/make_reference.py writes this page: make reference -->\n"
 FAMILIES = {
     "good gain": ("Measures of iterations", "`@i` is an iteration. Without it the value is that of the query's last iteration."),
     "counts": ("Counts of iterations", "`@i` is an iteration, as above."),
+    "session": ("Measures of all results", "`@i` is an iteration, as above. They need every result, which the ledger lacks."),
     "classic": ("Classic measures", "`@k` is a rank. Names and values are those of ir_measures."),
     "ranked": ("Measures that ir_measures lacks", "`@k` is a rank. ir_measures takes them as objects: `goodgain.F(beta=2) @ 10`."),
     "graded": (
@@ -51,7 +52,7 @@ AT = {"cutoff": 3, "recall": 0.5}
 
 def write_measures() -> str:
     """Return the page of all measures."""
-    declared = [measure.declaration for measure in MEASURES.values()] + [*RANKED_MEASURES.values()]
+    declared = [measure.declaration for measure in MEASURES.values()] + [*(SESSION_MEASURES | RANKED_MEASURES).values()]
     parts = [
         "# All measures\n",
         NOTE,
@@ -87,7 +88,7 @@ def write_measure(declaration: Declaration) -> str:
 
 def find_example(declaration: Declaration) -> tuple[str, float, str]:
     """Return a measure with its parameters, its value in the example of the page, and the names of qrels and run there."""
-    if declaration.is_over_ledger:
+    if declaration.is_over_iterations:
         name = declaration.name if declaration.cutoff == "none" else f"{declaration.name}@2"
     else:
         measure = declaration.measure
@@ -96,7 +97,7 @@ def find_example(declaration: Declaration) -> tuple[str, float, str]:
         name = declaration.name + ("" if is_whole else "(rel=1)") + "".join(f"@{value}" for value in at.values())
     names: dict[str, object] = {}
     exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
-    data = "qrels, agent" if declaration.is_over_ledger else "grades, ranking"
+    data = "qrels, agent" if declaration.is_over_iterations else "grades, ranking"
     scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
     return name, scores[name], data
 

@@ -20,7 +20,9 @@ from goodgain.measures.good_gain import (
     RG,
     SRE,
     SRR,
+    AllGood,
     AvgGain,
+    EvidenceRecall,
     IterationsForAllGoodResults,
     NumDup,
     NumGood,
@@ -28,6 +30,8 @@ from goodgain.measures.good_gain import (
     NumResults,
     NumUnique,
     NumUnjudged,
+    SearchGain,
+    SearchPrecision,
     nCG,
     nDCGG,
 )
@@ -50,6 +54,7 @@ from goodgain.measures.not_in_ir_measures import (
     Unjudged,
 )
 from goodgain.measures.scores import Scores
+from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
@@ -106,10 +111,12 @@ __all__ = [
     "SRE",
     "SRR",
     "Agreement",
+    "AllGood",
     "AvgGain",
     "Comparison",
     "Deduplication",
     "ElevenPointAP",
+    "EvidenceRecall",
     "Explanation",
     "F",
     "Fallout",
@@ -131,6 +138,7 @@ __all__ = [
     "NumResults",
     "NumUnique",
     "NumUnjudged",
+    "PerIteration",
     "Qrels",
     "RBPResidual",
     "RankDCG",
@@ -138,6 +146,9 @@ __all__ = [
     "RelativeP",
     "Run",
     "Scores",
+    "SearchGain",
+    "SearchPrecision",
+    "SubtopicRecall",
     "TruncatedAP",
     "Unjudged",
     "__version__",

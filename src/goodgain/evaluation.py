@@ -16,7 +16,7 @@ from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misle
 from goodgain.counting.ledger import Counts, count
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import open_qrels_and_run, sample_rows
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sample_rows
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
@@ -24,12 +24,13 @@ from goodgain.formats.column_names import Columns
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores, average_groups
+from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
@@ -50,6 +51,9 @@ def evaluate(
     bounds: bool = False,
     groups: Any = None,
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
 
@@ -65,6 +69,13 @@ def evaluate(
             qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
         groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
+        documents: maps ids of chunks to documents before anything is counted: a table of chunk_id and doc_id (a file, a
+            frame or a dict), or a regular expression with one group that matches whole ids: `^(.+)-\\d+$`. Other ids stay.
+            In the qrels a document has the largest label of its chunks.
+        documents_of: what is mapped: `run`, `qrels` or `both`. With `both`, ids of the qrels that are documents of the
+            run already stay as they are.
+        chunks: what several chunks of a document are in one iteration: `collapse` makes them one result, at the best
+            rank; `repeat` counts each further one as a repeat.
 
     Returns:
         `Scores`. The means of our measures are over all queries of the qrels; a query that the run lacks counts as one
@@ -85,6 +96,8 @@ def evaluate(
     asked = parse_measures(measures, rel=rel)
     with NoticesOfSystems() as notices, notices.of():
         judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+        judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
+        searched = mapped["run"]
         warn_of_labels(judged.frame, asked, rel=rel)
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
@@ -117,7 +130,7 @@ def score_run(
     if bounds and qrels.labels is not None:
         raise InputError("bounds=True needs one label per document; read the qrels without labels='iteration'")
     measures = _MeasuresBySource.of(asked, provider)
-    check_iterations(run, needed=bool(measures.good_gain))
+    check_iterations(run, needed=bool(measures.good_gain or measures.session))
     found = consume_batches(
         lambda batches: _score_batches(batches, _RunScores(qrels, measures, provider=provider, bounds=bounds), qrels),
         qrels,
@@ -125,7 +138,7 @@ def score_run(
         rels=measures.rels,
         ranking=_request_ranking(qrels, measures, order),
     )
-    iterated = run if any(measure not in unasked for measure in measures.good_gain) else None
+    iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
     warn_of_url_variants(qrels, run)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
@@ -139,50 +152,53 @@ def score_run(
         None if found.raised is None else measures.bounded.aggregate(found.raised),
         found.coverage.queries,
         rel,
+        ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
     return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
 
 
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
-    if not measures.ranked and not measures.provided:
+    if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
     positions = plan_measures(measures.ranked).positions
-    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions)
+    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions, bool(measures.session))
 
 
 class _MeasuresBySource(NamedTuple):
-    """The measures of a call by source: the ledger, the ranking table, or a provider of ir_measures."""
+    """The measures of a call by source: the ledger, the ranking table, a provider of ir_measures, or all results."""
 
     good_gain: list[GoodGainMeasure]
     ranked: list[ir_measures.Measure]
     provided: list[ir_measures.Measure]
+    session: list[SessionMeasure]
 
     @classmethod
     def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _MeasuresBySource:
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
+        session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
+        others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
         ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
         provided = [measure for measure in others if measure not in ranked]
         for measure in provided:
             check_parameters(measure)
-        return cls(good_gain, ranked, provided)
+        return cls(good_gain, ranked, provided, session)
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
         """Return name -> value over all queries, for the measures that are computed here."""
-        means = {str(m): average_queries(values.get_column(str(m))) for m in self.good_gain}
+        means = {str(m): average_queries(values.get_column(str(m))) for m in (*self.good_gain, *self.session)}
         return means | aggregate_values(self.ranked, values)
 
     @property
     def bounded(self) -> _MeasuresBySource:
         good_gain = [measure for measure in self.good_gain if find_rule(measure)]
-        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [])
+        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [])
 
     @property
     def rels(self) -> list[float]:
-        return find_thresholds(self.good_gain)
+        return find_thresholds([*self.good_gain, *self.session])
 
 
 class _Values(NamedTuple):
@@ -213,6 +229,7 @@ class _RunScores:
         self._raised = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
         self._provided = ProviderScores(measures.provided, qrels.frame, provider=provider)
         self._labels = QrelsByQuery(qrels)
+        self._session = SessionScores(measures.session, qrels)
         self._ranked: RankedScores | None = None
         #: Labels and rankings of the batches, with labels by iteration.
         self._labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
@@ -221,6 +238,8 @@ class _RunScores:
         self._good_gain.add(batch.tally)
         if self._raised is not None:
             self._raised.add(batch.tally, batch.table)
+        if batch.rows is not None:
+            self._session.add(batch.rows)
         if batch.table is not None:
             self._ranked = self._ranked or RankedScores(self._measures.ranked, self._qrels.judgments)
             self._ranked.add(batch.table)
@@ -242,6 +261,8 @@ class _RunScores:
             ranked = score_ranking(self._measures.ranked, rankings, pl.concat([labels, rest]), query_ids)
         if ranked is not None:
             values = values.join(ranked, on="query_id", how="left", maintain_order="left")
+        if self._measures.session:
+            values = values.join(self._session.finish(), on="query_id", how="left", maintain_order="left")
         pools = self._good_gain.pools
         without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(self._measures.rels))]
         provided = self._provided.finish(rest)
@@ -345,7 +366,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     """Return the signature: versions, thresholds, the source of the classic measures, and the judgments."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    has_threshold = any(measure.declaration.uses_rel for measure in measures.good_gain)
+    has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
     if has_threshold:
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
     if measures.ranked or measures.provided:
@@ -356,10 +377,11 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     nulls = {str(measure): found.values.get_column(str(measure)).null_count() for measure in measures.ranked}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
-    if qrels.labels is not None:
-        signature["labels"] = qrels.labels
+    if qrels.reading is not None:
+        signature["labels"] = qrels.reading
     if found.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
+    signature |= qrels.documents
     without_good = {"without_good": found.without_good} if has_threshold else {}
     return signature | {
         "qrels": qrels.digest,

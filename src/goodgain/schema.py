@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import narwhals as nw
@@ -143,6 +143,9 @@ QRELS = Table(
     nullable=frozenset({"relevance"}),
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
+
+#: Qrels in which every row has the same label, so that no column holds it.
+UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 
 LEDGER = Table(
     "ledger",

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.names import RANKED_MEASURES
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT, SESSIONS
 
@@ -216,13 +216,13 @@ def test_measures_lists_each_with_its_definition() -> None:
 def test_measures_lists_families_apart_each_measure_with_its_better_direction() -> None:
     out, _ = goodgain("measures")
     rows = {"up": "↑ higher", "down": "↓ lower", None: "–"}
-    good_gain, counts, classic = (
-        out.index(title) for title in ("Good gain, from", "Counts, from", "Classic measures, from")
-    )
+    titles = ("Good gain, from", "Counts, from", "From all results", "Classic measures, from")
+    good_gain, counts, session, classic = (out.index(title) for title in titles)
     declared = [measure.declaration for measure in gg.measures.MEASURES.values()]
     parts = [
         ([one for one in declared if one.family == "good gain"], out[good_gain:counts]),
-        ([one for one in declared if one.family == "counts"], out[counts:classic]),
+        ([one for one in declared if one.family == "counts"], out[counts:session]),
+        (list(SESSION_MEASURES.values()), out[session:classic]),
         (list(RANKED_MEASURES.values()), out[classic:]),
     ]
     for family, text in parts:

@@ -24,14 +24,14 @@ from tests.support.tables import ROOT, in_one_search
 
 #: Every measure with bounds, in some of its forms; `tests/test_lists.py` holds that none is missing.
 BOUNDED = (
-    "CG CG@1 CG(rel=1)@2 RG RG@3 DCGG DCGG@1 DRG@2 AvgGain@1 AvgGain@2 RAG DRAG SRE SRE(rel=1)@2 SRR NumIter NumResults@1 "
-    "NumUnique NumGood@2 NumDup P@1 P@3 P(rel=2)@2 RR RR@2 RR(rel=2) Success@1 Success(rel=2)@3 SetP NumRet NumRet(rel=2) "
-    "RBP(rel=1) RBP(rel=2,p=0.5) RankDCG RankDCG@2 RankDCG(dcg='exp-log2')@3"
+    "CG CG@1 CG(rel=1)@2 RG RG@3 DCGG DCGG@1 DRG@2 AvgGain@1 AvgGain@2 RAG DRAG SRE SRE(rel=1)@2 SRR NumIter "
+    "SearchPrecision@2 NumResults@1 NumUnique NumGood@2 NumDup P@1 P@3 P(rel=2)@2 RR RR@2 RR(rel=2) Success@1 Success(rel=2)@3 "
+    "SetP NumRet NumRet(rel=2) RBP(rel=1) RBP(rel=2,p=0.5) RankDCG RankDCG@2 RankDCG(dcg='exp-log2')@3"
 )
 SOME = "CG SRE(rel=1)@2 AvgGain@1 P@2 RR NumRet(rel=2) RankDCG(dcg='exp-log2')@3"
 UNBOUNDED = (
     "nDCG@3 R@3 AP Rprec SetR SetF nCG nDCGG IterationsForAllGoodResults NumUnjudged Judged Fallout@3 P(judged_only=True)@3 "
-    "GradedP@3 GradedRR@3 GradedCG@3 NumRel RankIDCG Unjudged@3"
+    "AllGood EvidenceRecall SearchGain GradedP@3 GradedRR@3 GradedCG@3 NumRel RankIDCG Unjudged@3"
 )
 Labels = dict[str, dict[str, float]]
 quiet = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")

@@ -17,7 +17,7 @@ from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, alpha
 import goodgain as gg
 from goodgain.hosts.ir_measures import register
 from goodgain.measures import MEASURES
-from goodgain.measures.names import HOSTLESS_MEASURES
+from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
 from tests.support import oracle_flattening
 from tests.support.counts import how_many, some_of
 from tests.support.oracle import RunRow
@@ -167,7 +167,7 @@ def test_registering_again_changes_nothing_and_a_taken_name_stays_taken(monkeypa
 
 
 def test_no_measure_of_ir_measures_was_replaced() -> None:
-    ours = {*MEASURES, *HOSTLESS_MEASURES}
+    ours = {*MEASURES, *HOSTLESS_MEASURES, *SESSION_MEASURES}
     theirs = {name for name in ir_measures.measures.registry if name not in ours}
     assert {"nDCG", "RR", "P", "R", "AP", "Judged"} <= theirs
     assert not any(type(ir_measures.measures.registry[name]).__module__.startswith("goodgain") for name in theirs)

@@ -16,7 +16,7 @@ import pytest
 import goodgain as gg
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import Declaration, DeclaredMeasure
-from goodgain.measures.names import RANKED_MEASURES, parse_measure, parse_measures
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, parse_measure, parse_measures
 
 WRONG = {
     "nDCG(cutoff=10)@2": "the parameter cutoff is given twice, by name and after @; write it once",
@@ -181,6 +181,7 @@ def test_the_parser_uses_nothing_that_python_3_14_took_away(monkeypatch: pytest.
 def test_every_declared_measure_is_exported_and_nothing_else_is() -> None:
     exported = {name for name in gg.__all__ if isinstance(getattr(gg, name), ir_measures.Measure)}
     own = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.own}
+    own |= {name: declared.measure for name, declared in SESSION_MEASURES.items()}
     assert exported == {*MEASURES, *own}
     assert all(getattr(gg, name) is (MEASURES | own)[name] for name in exported)
 
@@ -214,7 +215,11 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
     assert MEASURES["AvgGain"].declaration.host_name == "avg_gain"
 
 
-OWN_CLASSES = [*MEASURES.values(), *(d.measure for d in RANKED_MEASURES.values() if d.own)]
+OWN_CLASSES = [
+    *MEASURES.values(),
+    *(d.measure for d in SESSION_MEASURES.values()),
+    *(d.measure for d in RANKED_MEASURES.values() if d.own),
+]
 
 
 @pytest.mark.parametrize("measure", OWN_CLASSES, ids=str)
@@ -223,8 +228,8 @@ def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(meas
     assert declared.example is not None and declared.example[0].startswith(declared.name)
     for part in (declared.title, declared.definition, declared.source, declared.bounds[0], declared.remark):
         assert part in shown
-    assert ("@i is a cutoff in iterations" in shown) == (declared.is_over_ledger and declared.cutoff == "optional")
-    assert ("A document is good if" in shown) == (declared.is_over_ledger and declared.uses_rel)
+    assert ("@i is a cutoff in iterations" in shown) == (declared.is_over_iterations and declared.cutoff == "optional")
+    assert ("A document is good if" in shown) == (declared.is_over_iterations and declared.uses_rel)
     said = type(measure).__doc__
     assert said is not None
     test = doctest.DocTestParser().get_doctest(said, {}, str(measure), None, 0)

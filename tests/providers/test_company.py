@@ -18,7 +18,7 @@ from ir_measures.measures import registry
 import goodgain as gg
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import RankedMeasure
-from goodgain.measures.names import is_computed_here
+from goodgain.measures.names import SESSION_MEASURES, is_computed_here
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import score_ranking
 from goodgain.providers.asking import ProvidedValues, ProviderScores
@@ -50,7 +50,7 @@ REQUIRED = {"cutoff": 5, "max_rel": 3, "recall": 0.5}
 def variants() -> Iterator[ir_measures.Measure]:
     """Every classic measure by every name, with its required parameters alone and with each other one."""
     for name, base in sorted(registry.items()):
-        if name in MEASURES:
+        if name in MEASURES or name in SESSION_MEASURES:
             continue
         needed = {key: value for key, value in REQUIRED.items() if _is_required(base, key)}
         yield base(**needed)

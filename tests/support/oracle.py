@@ -211,6 +211,10 @@ CUMULATIVE: Mapping[str, Callable[[list[Line], Pool], Fraction]] = {
     "SRR": lambda rows, _: _ratio(sum(r.Dup for r in rows), sum(r.R for r in rows)),
     "nCG": lambda rows, pool: _ratio(sum(r.G for r in rows), pool.GainPool),
     "nDCGG": lambda rows, pool: _ratio(sum(w(k) * r.G for k, r in enumerate(rows, 1)), pool.GainPool),
+    "AllGood": lambda rows, pool: Fraction(0 < pool.GoodPool == sum(r.GR for r in rows)),
+    "EvidenceRecall": lambda rows, pool: _ratio(sum(r.GR for r in rows), pool.GoodPool),
+    "SearchPrecision": lambda rows, _: _ratio(sum(r.GR for r in rows), sum(r.R for r in rows)),
+    "SearchGain": lambda rows, pool: _ratio(sum(r.GR for r in rows), pool.GoodPool * len(rows)),
     "NumResults": lambda rows, _: Fraction(sum(r.R for r in rows)),
     "NumUnique": lambda rows, _: Fraction(sum(r.UR for r in rows)),
     "NumGood": lambda rows, _: Fraction(sum(r.GR for r in rows)),
@@ -219,6 +223,7 @@ CUMULATIVE: Mapping[str, Callable[[list[Line], Pool], Fraction]] = {
 }
 ALONE = ("AvgGain",)  # the value of iteration i alone: @i is obligatory
 WITHOUT_CUTOFF = ("NumIter", "IterationsForAllGoodResults")
+REL_1 = ("SearchPrecision", "SearchGain")  # good from 1 on, unless said otherwise
 NAMES = (*CUMULATIVE, *ALONE, *WITHOUT_CUTOFF)
 
 
@@ -267,7 +272,7 @@ def parse(measure: str) -> Parsed:
     if found is None:
         raise ValueError(measure)
     options = dict(part.strip().split("=") for part in found[2].split(",")) if found[2] else {}
-    rel = Fraction(float(options.pop("rel", "2")))
+    rel = Fraction(float(options.pop("rel", "1" if found[1] in REL_1 else "2")))
     pool = options.pop("pool", "judged").strip("'\"")
     if options:
         raise ValueError(measure)

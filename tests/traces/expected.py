@@ -67,6 +67,7 @@ EXPECTED: dict[str, Expected] = {
         "two traces; the tags in the user's prompt are examples",
     ),
     "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
+    "tau_bench/story.json": Expected({"story": _STORY}, "the task; the agent's greeting is a step without a search"),
     "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
     "pydantic_ai/messages.json": Expected(
         {"messages": _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"], ["d2", "d1"])},

@@ -159,6 +159,12 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
         lambda pages: "## Search Results\n" + _blocks(pages, lambda n, p: f"{n}. [{p.title}]({p.url})\n{p.snippet}", start=0),
         _NO_ID,
     ),
+    "numbered titles with an ID": (
+        lambda pages: _blocks(
+            pages, lambda n, p: f"{n}. {p.title}\n   ID: {p.doc_id}\n   Score: 1.5000\n   Content: {p.snippet}\n", "\n"
+        ),
+        ("doc_id", "title", "snippet"),
+    ),
     "numbered titles with a URL": (
         lambda pages: f"Found {len(pages)} search results:\n\n"
         + _blocks(pages, lambda n, p: f"{n}. {p.title}\n   URL: {p.url}\n   Summary: {p.snippet}\n", "\n"),

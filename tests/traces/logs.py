@@ -199,6 +199,23 @@ def browsecomp_plus(story: Story) -> str:
     )  # fmt: skip
 
 
+def tau_bench(story: Story) -> str:
+    messages: list[Json] = [{"role": "assistant", "content": "How can I help?", "tool_calls": None}]
+    for turn in story.turns[-1:]:
+        messages.append({"role": "user", "content": turn.user, "tool_calls": None})
+        for step in turn.steps:
+            calls = [{"id": c.id, "name": c.tool, "arguments": asked(c), "requestor": "assistant"} for c in step]
+            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+            messages += [
+                {"id": c.id, "role": "tool", "content": c.text, "requestor": "assistant", "error": c.failed}
+                for c in step
+                if c.answered
+            ]
+        messages.append({"role": "assistant", "content": "That is it.", "tool_calls": None})
+    simulation = {"id": "s", "task_id": "story", "trial": 0, "reward_info": {"reward": 1.0}, "messages": messages}
+    return json.dumps({"info": {"agent_info": {"llm": "m"}}, "tasks": [], "simulations": [simulation]})
+
+
 def jsonl(story: Story) -> str:
     def search(c: Call) -> Json:
         found = {"tool": c.tool, "call_id": c.id, ("queries" if isinstance(c.query, list) else "query"): c.query}
@@ -229,10 +246,11 @@ WRITERS: dict[str, tuple[Writer, str]] = {
     "atif": (atif, "story.json"),
     "inspect_ai": (inspect_ai, "story.json"),
     "browsecomp_plus": (browsecomp_plus, "story.json"),
+    "tau_bench": (tau_bench, "story.json"),
     "jsonl": (jsonl, "story.jsonl"),
     **MORE_WRITERS,
     **SPAN_WRITERS,
 }
 
 #: Formats that hold one turn only.
-ONE_TURN = {"tagged_text", "browsecomp_plus", "mcp"}
+ONE_TURN = {"tagged_text", "browsecomp_plus", "mcp", "tau_bench"}

@@ -348,7 +348,7 @@ def without_libraries() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.traces.logs import WRITERS, Call, Story, Turn, conversation
 
-    for name in ("browsecomp_plus", "tagged_text", "atif", "jsonl"):
+    for name in ("browsecomp_plus", "tagged_text", "atif", "tau_bench", "jsonl"):
         write, file_name = WRITERS[name]
         save(f"{name}/{file_name}", write(conversation()))
     save("tagged_text/search_r1.txt", _SEARCH_R1)

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
+from tests.support.tables import ROOT
 
 from .conftest import by_iteration
 from .logs import docs
@@ -434,3 +436,39 @@ def test_tagged_speakers_that_are_unknown_are_an_error(save: Callable[..., Path]
     messages = [{"role": "odd", "content": "x"}, {"role": "assistant", "content": "<search>a</search>"}]
     with pytest.raises(InputError, match="system, user or assistant as speaker"):
         read_traces(save({"messages": messages}), format="tagged_text")
+
+
+def test_a_simulation_of_tau_bench_is_one_query_and_its_trial_a_replicate() -> None:
+    results = read_traces(ROOT / "qrels_examples/benchmarks/tau_banking/results.json")
+    found = (
+        results.filter(pl.col("doc_id").is_not_null())
+        .select("query_id", "replicate", "iteration", "doc_id", "title")
+        .rows()
+    )
+    assert found[0] == ("task_001", "0", 1, "doc_cards_gold_001", "Gold card")
+    assert {(query, replicate) for query, replicate, *_ in found} == {(f"task_00{q}", r) for q in (1, 2) for r in "01"}
+    empty = results.filter(query_id="task_002", replicate="1", iteration=1)
+    assert empty["status"].to_list() == ["empty"]
+
+
+def test_calls_of_the_simulated_user_are_not_the_agents(save: Callable[..., Path]) -> None:
+    call = {"id": "u", "name": "KB_search", "arguments": {"query": "x"}, "requestor": "user"}
+    mine = call | {"id": "a", "requestor": "assistant"}
+    text = "1. On dunes\n   ID: d1\n   Score: 2.5000\n   Content: Sand.\n"
+    answers = [{"id": "a", "role": "tool", "content": text}, {"id": "b", "role": "tool", "content": text}]
+    messages = [
+        {"role": "user", "content": "?", "tool_calls": [call]},
+        {"id": "u", "role": "tool", "content": text, "requestor": "user"},
+        {"role": "assistant", "content": None, "tool_calls": [mine, mine | {"id": "b"}]},
+        {"role": "tool", "tool_messages": answers},
+    ]
+    path = save({"simulations": [{"task_id": "t", "trial": 0, "messages": messages}]})
+    assert read_traces(path, format="tau_bench")["doc_id"].to_list() == ["d1", "d1"]
+
+
+def test_results_of_tau_bench_are_found_behind_long_tasks(save: Callable[..., Path]) -> None:
+    simulation = json.loads((ROOT / "tests/traces/fixtures/tau_bench/story.json").read_text())["simulations"]
+    tasks = [{"id": f"task_{k}", "required_documents": ["d"] * 100} for k in range(1000)]
+    path = save({"timestamp": "now", "info": {"agent_info": {"llm": "m"}}, "tasks": tasks, "simulations": simulation})
+    assert path.stat().st_size > 2**18
+    assert read_traces(path)["query_id"].unique().to_list() == ["story"]

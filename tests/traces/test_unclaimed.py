@@ -56,6 +56,7 @@ _TELLING = [
     "jsonl",
     "langchain",
     "openai_responses",
+    "tau_bench",
 ]
 
 

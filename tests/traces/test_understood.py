@@ -82,6 +82,7 @@ ODD_LOGS: dict[str, tuple[Json, str]] = {
     "atif": ({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]}, "/steps/0"),
     "inspect_ai": ({"eval": {"task": "t"}, "samples": [_SAMPLE]}, "/samples/0/messages/1/content/0"),
     "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
+    "tau_bench": ({"simulations": [{"task_id": "q", "messages": [{"role": "odd"}]}]}, "/simulations/0/messages/0"),
     "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
     **odd_logs(),
 }  # fmt: skip
@@ -119,6 +120,7 @@ ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
     "atif": (["steps"], {"step_id": 9, "source": "odd"}),
     "inspect_ai": (["samples", 0, "messages"], {"role": "odd", "content": "x"}),
     "browsecomp_plus": (["result"], {"type": "odd"}),
+    "tau_bench": (["simulations", 0, "messages"], {"role": "odd", "content": "x"}),
     "jsonl": (["turns", 0, "steps"], {"searches": [], "odd": 1}),
     **odd_items(),
 }

@@ -29,7 +29,7 @@ _FORMS = [
         "atif",
         "inspect_ai",
     ),
-    *("browsecomp_plus", "gemini", "strands", "autogen", "pydantic_ai", "vercel_ai", "smolagents"),
+    *("browsecomp_plus", "gemini", "strands", "autogen", "pydantic_ai", "vercel_ai", "smolagents", "tau_bench"),
 ]
 #: What a newer version may write beside what is read: calls of tools, results, and both deeper down.
 _CALLS_AND_RESULTS: dict[str, Any] = {

@@ -217,8 +217,10 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
         return
     shared.say(f"{system}signature: {format_signature(signature)}")
     share = scores.coverage.item(0, "coverage")
-    if share is not None and LOW_COVERAGE <= share < 1:
-        shared.say(f"{system}coverage: {share:.4f}, by iteration {list_shares(scores.coverage)}")
+    of_run, of_qrels = scores.ids_mapped or (0, 0)
+    mapped = f"; ids mapped to documents: {of_run:,} of the run, {of_qrels:,} of the qrels" if scores.ids_mapped else ""
+    if share is not None and (mapped or LOW_COVERAGE <= share < 1):
+        shared.say(f"{system}coverage: {share:.4f}, by iteration {list_shares(scores.coverage)}{mapped}")
 
 
 def _show_some(query_ids: pl.Series) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.formats.column_names import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 
@@ -46,7 +46,9 @@ def ledger(
     prints means over all queries.
     """
     shared.check_outputs([output.path], [qrels, run])
-    judged, searched = open_qrels_and_run(qrels, run, **reading)
+    judged, systems = shared.open_systems(qrels, [run], **reading)
+    (searched,) = systems.values()
+    check_columns_used(reading["columns"], searched, judged)
     frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
     print_frame(frame, output, spreadsheet=spreadsheet)
 

@@ -14,6 +14,8 @@ from goodgain.errors import InputError
 from goodgain.files.opening import container
 from goodgain.files.table_writing import write_frame
 from goodgain.formats import write_qrels
+from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.qrels import load_qrels
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed
 from goodgain.judging.grade_table import read_grades
@@ -78,6 +80,13 @@ def pool(
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
+def _parse_labels(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
+    try:
+        return None if value is None else [float(label) for label in value.split(",")]
+    except ValueError:
+        raise InputError(f"--file-labels {value}: write a number for each file, with commas: 1,2") from None
+
+
 def _parse_weights(
     _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, float] | None:
@@ -110,6 +119,16 @@ def _parse_weights(
 @click.option("--map", metavar="MAP", help="To labels of another scale: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
 @click.option("--map-first", "--map_first", is_flag=True, help="Map each grade, not the label made of them.")
 @click.option(
+    "--file-labels",
+    metavar="LABEL,...",
+    callback=_parse_labels,
+    help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
+)
+@shared.columns_option
+@click.option(
+    "--label", type=float, help="The label of each row, for files without one: lists of supporting documents."
+)
+@click.option(
     "--weight",
     "weights",
     multiple=True,
@@ -139,6 +158,8 @@ def judge(
     names: bool,
     runs: tuple[str, ...],
     measure: str,
+    columns: dict[str, str],
+    label: float | None,
     **rule: Any,
 ) -> None:
     """Write one qrels from the grades of several judges.
@@ -146,6 +167,7 @@ def judge(
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
     pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list. A file
     that does not name its judges is of one judge, named by the file.
+    With --columns or --label each file is read as qrels.
     """
     if agreement and scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
@@ -159,7 +181,11 @@ def judge(
     if disputed is not None:
         pooling.check_sheet_name(disputed)
     shared.check_outputs([output, disputed], [*grades, *systems.values()])
-    found = read_grades(list(grades), scale=None if scale is None else find_scale(scale))
+    sources: Any = list(grades)
+    if columns or label is not None:
+        sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
+        check_columns_used(columns, *sources.values())
+    found = read_grades(sources, scale=None if scale is None else find_scale(scale))
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)

@@ -17,7 +17,8 @@ from goodgain.comparing.table_cells import Cell, Grid
 from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_direction, parse_measure
 
 #: The characters of a sparkline by ascending value, and their largest number in one.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
@@ -287,8 +288,8 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
 def _add_arrow(name: str) -> str:
     """Add the arrow of the better direction to the name of a measure that ir_measures lacks."""
     bare = name.split("@")[0].split("(")[0]
-    declared = MEASURES[bare].declaration if bare in MEASURES else RANKED_MEASURES.get(bare)
-    return f"{name} {declared.arrow}" if declared and declared.family != "classic" else name
+    declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
+    return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name
 
 
 def _format_value(value: float | int | None, places: int) -> str:

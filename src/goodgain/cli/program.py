@@ -30,7 +30,7 @@ from goodgain.errors import InputError
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.version import __version__
 
 
@@ -146,6 +146,7 @@ def example(directory: Path) -> None:
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",
+    "session": "From all results of all iterations; @i and rel= as above",
     "classic": "Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)",
     "ranked": "Measures over one ranking that ir_measures lacks; @k and rel= as above",
     "graded": "Measures over one ranking that skip documents without a grade; @k and rel= as above",
@@ -183,7 +184,7 @@ def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
     for measure in MEASURES.values():
         parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
         yield measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]
-    for declared in RANKED_MEASURES.values():
+    for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
         own = [f"{name}=" for name in declared.parameters if name != "rel"]
         yield declared, [f"takes {', '.join(own)}"] if own else []
 

@@ -13,12 +13,13 @@ import click
 
 from goodgain.comparing.table_cells import PLACES, ROWS
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import open_run
+from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import InputError
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
-from goodgain.formats.qrels import load_qrels
+from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
+from goodgain.formats.qrels import LABELS, load_qrels
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
@@ -108,8 +109,8 @@ gaps_options = join_options(
 )
 labels_option = click.option(
     "--labels",
-    type=click.Choice(["iteration"]),
-    help="Read column 2 of the qrels as the iteration that a label applies to.",
+    type=click.Choice(LABELS),
+    help="Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to.",
 )
 columns_option = click.option(
     "--columns",
@@ -123,9 +124,25 @@ errors_option = click.option(
     default="raise",
     help="Bad lines: stop at the first, or skip them.",
 )
+documents_options = join_options(
+    click.option(
+        "--documents",
+        metavar="PATTERN|FILE",
+        help="Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id.",
+    ),
+    click.option(
+        "--documents-of", type=click.Choice(DOCUMENTS_OF), default=DOCUMENTS_OF[0], help="Whose ids --documents maps."
+    ),
+    click.option(
+        "--chunks",
+        type=click.Choice(CHUNKS),
+        default=CHUNKS[0],
+        help="Several chunks of a document in one iteration: one result, or each further one a repeat.",
+    ),
+)
 #: The options of reading: arguments of `open_systems`.
-READING = ("gaps", "first", "labels", "columns", "errors")
-reading_options = join_options(gaps_options, labels_option, columns_option, errors_option)
+READING = ("gaps", "first", "labels", "columns", "errors", "documents", "documents_of", "chunks")
+reading_options = join_options(gaps_options, labels_option, columns_option, errors_option, documents_options)
 
 
 full_option = click.option(
@@ -210,15 +227,17 @@ def open_systems(
     labels: str | None,
     columns: dict[str, str],
     errors: str,
+    documents: str | None,
+    documents_of: str,
+    chunks: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
     """Read the qrels, if given, and open each run under the name of its system."""
     judged: Qrels | None = None
     if qrels is not None:
         judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     named = find_systems(runs).items()
-    return judged, {
-        name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named
-    }
+    opened = {name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named}
+    return map_documents(judged, opened, documents, documents_of, chunks)
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from goodgain.comparing.rendering import render_html, render_on_terminal, write_
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.table_cells import Findings, Layout
 from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
@@ -158,6 +158,9 @@ def compare(
     outcomes: Any = None,
     baseline_file: str | os.PathLike[str] | None = None,
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> Comparison:
     """Compare two or more systems on any measures, ours and those of ir_measures.
 
@@ -187,6 +190,7 @@ def compare(
         baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
             enough then.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
@@ -213,6 +217,7 @@ def compare(
     settings = check_settings(seed, resamples, alpha)
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
+    judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
     unasked = [measure for measure in needed if measure not in asked]

@@ -44,12 +44,14 @@ class QueryBatch(NamedTuple):
         ranking: query_id, doc_id, score and possibly more, with the rows of a query together; None if not requested.
         table: the ranking table; None if not requested.
         first_iterations: with labels by iteration query_id, doc_id and the iteration of the first occurrence; else None.
+        rows: all rows of the judged queries; None if not requested.
     """
 
     tally: pl.DataFrame
     ranking: pl.DataFrame | None
     table: RankingTable | None
     first_iterations: pl.DataFrame | None
+    rows: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,14 @@ class RankingRequest:
         with_documents: whether the ranking with its doc_ids is needed.
         with_table: whether the ranking table is needed.
         positions: the columns of positions that the table needs in addition to trec_eval's `k`.
+        with_rows: whether the rows of the judged queries are needed, in memory.
     """
 
     order: str
     with_documents: bool = True
     with_table: bool = False
     positions: Collection[str] = ()
+    with_rows: bool = False
 
 
 class _ScatteredQueriesError(Exception):
@@ -106,7 +110,7 @@ def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
     """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
-    if isinstance(run.frame, pl.DataFrame) or (request is not None and not run.lives_on_engine):
+    if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         counted = _Counter(qrels, rels, request).count(run)
         warn_if_scores_contradict(counted.contradicting)
         return counted.batch
@@ -167,7 +171,10 @@ class _Counter:
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
         ranking, table, contradicting = self._rank(rows, firsts, relevance)
-        batch = QueryBatch(tallied, ranking, table, first_iterations)
+        judged = None
+        if self._request is not None and self._request.with_rows:
+            judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
+        batch = QueryBatch(tallied, ranking, table, first_iterations, judged)
         return _Counted(batch, contradicting, firsts.has_repeats, run.has_iterations, run.unnamed)
 
     def _rank(

@@ -21,6 +21,7 @@ from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import OpenFrame, open_frame
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
+from goodgain.formats.documents import DocumentMap
 from goodgain.formats.run import Run, make_run
 from goodgain.schema import RUN
 
@@ -44,6 +45,8 @@ class RunFile:
         block: bytes of text read at a time.
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
+        documents: the mapping of the ids of chunks to documents; None for a run that keeps its ids.
+        ids_mapped: as in `Run`.
         passed_over: first byte of each block of text -> what was not read of it.
         numbered: for each counted block, whether some row has a number as its iteration.
     """
@@ -53,6 +56,8 @@ class RunFile:
     first: int
     is_text: bool
     compressed: bool = False
+    documents: DocumentMap | None = None
+    ids_mapped: int = 0
     block: int = BLOCK
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
@@ -110,7 +115,7 @@ class Block:
     def run(self) -> Run:
         """The block as a run."""
         file = self.file
-        return make_run(
+        run = make_run(
             self.read(),
             name=file.name,
             is_text=self.text is not None,
@@ -119,6 +124,7 @@ class Block:
             errors="raise",
             is_part=True,
         )
+        return run if file.documents is None else file.documents.map_run(run)
 
     def read(self) -> OpenFrame:
         """Read the columns, unchecked."""

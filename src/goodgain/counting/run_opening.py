@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
+from goodgain.errors import InputError, notice
 from goodgain.files.json_lines import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import find_header
@@ -22,6 +26,7 @@ from goodgain.formats.column_names import (
     find_columns,
     warn_of_understood_columns,
 )
+from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
 from goodgain.ranking.dataframe_engines import collect
@@ -72,6 +77,84 @@ def open_qrels_and_run(
     return judged, searched
 
 
+def map_documents(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    documents: Any,
+    documents_of: str = "both",
+    chunks: str = "collapse",
+    *,
+    columns: Columns | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Return qrels (or None) and runs with the ids of documents for those of chunks; as they are without `documents`.
+
+    All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
+
+    Raises:
+        InputError: as for `read_document_map`, or no id of the runs and the qrels is mapped.
+    """
+    if documents is None:
+        if (documents_of, chunks) != ("both", "collapse"):
+            raise InputError("documents_of= and chunks= say how documents= is applied; give documents= too")
+        return qrels, dict(runs)
+    mapping = read_document_map(documents, of=documents_of, chunks=chunks)
+    judged = None if qrels is None else load_qrels(qrels, columns=columns)
+    opened: dict[str, Any] = {name: open_run(run, columns=columns) for name, run in runs.items()}
+    # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
+    ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
+    found = {name: _find_mapped(mapping, run, ids) for name, run in opened.items() if mapping.of != "qrels"}
+    of_runs = [one.documents.filter(one.documents.is_in(ids.implode())) for one in found.values()]
+    kept = pl.concat([ids.clear(), *of_runs]).unique() if mapping.of == "both" else ids.clear()
+    if judged is not None:
+        judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
+        if judged.ids_mapped and kept_ids and found:
+            notice(
+                f"{kept_ids} documents of the qrels are documents of the run too and keep their ids, and others were mapped; if "
+                "the qrels name documents, read them as they are with documents_of='run'"
+            )
+    if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
+        raise InputError(
+            f"documents={_show(mapping)} maps no id of the run or the qrels; compare it with the ids there"
+        )
+    for name, one in found.items():
+        opened[name] = _map_run(mapping, opened[name], one.number)
+    return judged, opened
+
+
+def _show(mapping: DocumentMap) -> str:
+    return f"'{mapping.source}'" if isinstance(mapping.source, str) else "the table"
+
+
+def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
+    """Return how many ids of a run are mapped, and of the documents they become those among some ids."""
+    if not isinstance(run, RunFile):
+        return mapping.find_mapped(nw.from_native(run.frame))
+    parts = []
+    for block in run.blocks():
+        part = mapping.find_mapped(nw.from_native(block.run.frame))
+        parts.append(part._replace(documents=part.documents.filter(part.documents.is_in(ids.implode()))))
+    return MappedIds(sum(part.number for part in parts), pl.concat([part.documents for part in parts]).unique())
+
+
+def _map_run(mapping: DocumentMap, run: Run | RunFile, number: int) -> Run | RunFile:
+    if isinstance(run, RunFile):
+        return replace(run, documents=mapping, ids_mapped=number)
+    mapped = mapping.map_run(run)
+    mapped.ids_mapped = number
+    return mapped
+
+
+def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
+    if mapping.of == "run":
+        mapped, number = copy(qrels), 0
+    else:
+        mapped = mapping.map_qrels(qrels, kept)
+        others = qrels.frame.filter(~pl.col("doc_id").is_in(kept.implode()))
+        number = mapping.find_mapped(nw.from_native(others)).number
+    mapped.documents, mapped.ids_mapped = mapping.signature, number
+    return mapped
+
+
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
     """Open a file in blocks; None if it is small, or its format has no blocks."""
     with suppress(OSError, ValueError):  # load_run will say why
@@ -120,11 +203,16 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
         size = _ROWS // _PLACES
         places = _choose_places(rows.height, size) if rows.height > _ROWS else ()
         return pl.concat([rows.slice(start, size) for start in places]) if places else rows
-    if isinstance(run, RunFile) and run.is_text:
-        return _read_some_lines(run)
     if isinstance(run, RunFile):
-        _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
-        return first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
+        if run.is_text:
+            rows = _read_some_lines(run)
+        else:
+            _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
+            rows = first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
+        if run.documents is None:
+            return rows
+        mapped = run.documents.add_documents(nw.from_native(rows)).to_native()
+        return mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))  # type: ignore[no-any-return]  # Polars
     return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
 
 

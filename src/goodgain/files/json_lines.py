@@ -62,11 +62,14 @@ def read_json_lines(
     *,
     required: Sequence[str] = (),
     errors: str | None = None,
+    paths: Sequence[str] | None = None,
 ) -> ReadTable:
     """Read the columns of JSON Lines, or of one array of objects, which errors count as lines.
 
     Values are read one by one: a reader that infers types would turn an id 7 among texts into null. The arguments are
     those of `read_table`.
+    With `paths` a value may be a list, with a row for each of its values. `paths` are names of columns inside objects and
+    lists: `evidence.url`.
     """
     label = str(path)
     if content.data.lstrip().startswith(b"["):
@@ -76,6 +79,7 @@ def read_json_lines(
     names: dict[str, None] = {}
     known: dict[tuple[str, ...], Mapping[str, str]] = {}
     for number, value in iterate_objects(content, rows.refuse):
+        value |= {path: found for path in paths or () if (found := _walk(value, path.split("."))) is not None}
         names.update(dict.fromkeys(value))
         keys = tuple(value)
         if keys not in known:
@@ -86,11 +90,36 @@ def read_json_lines(
             is_log = not row and {"query_id", "doc_id"} <= {*required}
             remedy = "; if this is the log of an agent, run goodgain convert first" if is_log else ""
             rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)}){remedy}")
-        else:
+        elif paths is None or not any(isinstance(one, list) for one in row.values()):
             rows.add(number, row)
+        else:
+            lists = {ours: one for ours, one in row.items() if isinstance(one, list)}
+            if len({*map(len, lists.values())}) > 1 or not all(lists.values()):
+                rows.refuse(number, f"has an empty list, or lists of different lengths, in {', '.join(lists)}")
+                continue
+            for values in zip(*lists.values(), strict=True):
+                flags = [int(one) if isinstance(one, bool) else one for one in values]
+                rows.add(number, row | dict(zip(lists, flags, strict=True)))
     frame, lines = rows.to_frame()
     bad.report()
     return ReadTable(frame, TextLines(label, content, lines), [*names])
+
+
+def _walk(value: Any, keys: Sequence[str]) -> Any:
+    """Return what stands at a path inside a value; of a list what stands at it in each element; None where it leads nowhere.
+
+    >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
+    (['Oslo', 'Bergen'], ['x'])
+    """
+    if not keys:
+        return value
+    if isinstance(value, dict):
+        return _walk(value.get(keys[0]), keys[1:])
+    if not isinstance(value, list):
+        return None
+    if keys[0].isdigit() and not any(isinstance(one, (list, dict)) for one in value):
+        return value[int(keys[0])] if int(keys[0]) < len(value) else None
+    return [_walk(one, keys) for one in value]
 
 
 def _put_on_lines(content: Content, path: Path) -> Content:

@@ -26,6 +26,7 @@ def read_table(
     required: Sequence[str] = (),
     errors: str | None = None,
     content: Content | None = None,
+    paths: Sequence[str] | None = None,
 ) -> ReadTable:
     """Read a table.
 
@@ -36,6 +37,7 @@ def read_table(
         required: the columns that every line of JSON Lines must have.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None if the caller has no such option.
         content: the file's content, if already read: a pipe can be read only once.
+        paths: as in `read_json_lines`, for JSON.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
     separator, kind = separator_by_name(path), container(path)
@@ -48,7 +50,7 @@ def read_table(
             raise InputError(
                 f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it"
             )
-        return read_json_lines(content, path, types, find, required=required, errors=errors)
+        return read_json_lines(content, path, types, find, required=required, errors=errors, paths=paths)
     frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
     return ReadTable(read, FrameRows(str(path)), frame.columns)

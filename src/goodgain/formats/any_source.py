@@ -18,7 +18,7 @@ from goodgain.files.opening import Content, container, read_lines, separator_by_
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
-from goodgain.schema import QRELS, RUN, Table
+from goodgain.schema import QRELS, RUN, UNLABELLED, Table
 
 
 class OpenFrame(NamedTuple):
@@ -35,39 +35,72 @@ class OpenFrame(NamedTuple):
     columns: FoundColumns
 
 
-def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Open a run or qrels: a path, or what `open_frame` takes.
+#: The tasks of tau-bench's banking domain: the documents that a task needs.
+_TASKS = {"id": "query_id", "required_documents": "doc_id"}
+
+
+def open_source(
+    source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None
+) -> tuple[str | None, OpenFrame, bool]:
+    """Open a run or qrels: a path, or what `open_frame` takes; `label` is that of every row of qrels without such a column.
 
     Returns:
         Its name, its columns, and whether it is TREC text (reading it has already checked each line).
     """
+    known = table if label is None else UNLABELLED
     if not isinstance(source, (str, os.PathLike)):
-        return None, open_frame(source, table, columns=columns), False
+        return None, _add_label(open_frame(source, known, columns=columns), label), False
     path = Path(source)
     content = read_lines(path) if container(path) == "text" else None
     is_json = content is not None and begins_json(content)
+    if content is not None and table is QRELS and not columns and is_of_tasks(content):
+        columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
-        frame = _read_dict(nested, table)
-        return stem(path), OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), False
+        frame = _read_dict(nested, known)
+        return (
+            stem(path),
+            _add_label(OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), label),
+            False,
+        )
     if content is not None and not is_json and find_header(content, path, columns) is None:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
-        return stem(path), OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+        return stem(path), _add_label(OpenFrame(nw.from_native(frame), lines, FoundColumns({})), label), True
 
     def find(names: Iterable[str]) -> FoundColumns:
-        return find_columns(names, table, columns, label=str(path))
+        return find_columns(names, known, columns, label=str(path))
 
     # pandas writes ranks as floats when one is missing.
     types: dict[str, Any] = {name: pl.Float64 if name in table.numbers else pl.String for name in table.columns}
     frame, rows, names = read_table(
-        path, types, find=lambda names: find(names).names, required=table.required, errors=errors, content=content
+        path,
+        types,
+        find=lambda names: find(names).names,
+        required=known.required,
+        errors=errors,
+        content=content,
+        paths=[name for name in columns if "." in name] if table is QRELS else None,
     )
     found = find(names)
     if (is_json or container(path) == "jsonl") and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
-        _check_columns_found(names, table, found, str(path))
-    return stem(path), OpenFrame(nw.from_native(frame), rows, found), False
+        _check_columns_found(names, known, found, str(path))
+    return stem(path), _add_label(OpenFrame(nw.from_native(frame), rows, found), label), False
+
+
+def is_of_tasks(content: Content) -> bool:
+    """Tell whether a text is the tasks of tau-bench's banking domain."""
+    return begins_json(content) and b'"required_documents"' in content.data
+
+
+def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
+    """Return qrels with one label in every row, where one was given."""
+    if label is None:
+        return opened
+    if "relevance" in opened.frame.collect_schema().names():
+        raise InputError(f"{opened.rows.label}: has labels already; leave out label={label:g}")
+    return opened._replace(frame=opened.frame.with_columns(nw.lit(float(label)).alias("relevance")))
 
 
 def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
@@ -106,7 +139,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
         if isinstance(source, Iterable):
             return _read_tuples(source, table, columns)
         raise InputError(
-            f"{type(source).__name__} is not {'qrels' if table is QRELS else 'a run'}: "
+            f"{type(source).__name__} is not {'qrels' if table.name == QRELS.name else 'a run'}: "
             "give a path, a data frame, named tuples or a dict of dicts"
         )
     names = frame.collect_schema().names()
@@ -128,7 +161,7 @@ def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns
 
 
 def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
-    value_name, value_type = ("relevance", "label") if table is QRELS else ("score", "score")
+    value_name, value_type = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
     for query_id, documents in source.items():
         if not isinstance(documents, Mapping):
             raise InputError(

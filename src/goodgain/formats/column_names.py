@@ -75,7 +75,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
                 f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
                 "columns={'relevance': 'relevance'} to read the former"
             )
-    if table is QRELS and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
+    if table.name == QRELS.name and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
         found["grade"] = "relevance"  # what `goodgain label` writes
     understood = _find_synonyms(names, table, found.values(), label)
     found |= understood

@@ -122,6 +122,20 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
     return distinct
 
 
+def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep one row per (query, document) with its largest label, and beside them one per (query, document, subtopic).
+
+    The latter are by query and label: of several, hosts that know no subtopics keep the last.
+    """
+    key = ["query_id", "doc_id", "iteration"]
+    _check_contradictions(frame, rows, key, "keep the one that is right")
+    subtopics = frame.unique(key, keep="first", maintain_order=True)
+    largest = subtopics.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
+    return largest.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance"), subtopics.sort(
+        "query_id", "relevance", maintain_order=True
+    )
+
+
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
     """Raise `InputError` with both lines where one key has two different labels."""
     judged = frame.with_row_index("row")
@@ -137,5 +151,5 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
     one = judged.filter(pl.col("row") == first)
     same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
     other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
-    what = "query and document" if len(key) == 2 else "query, document and iteration"
+    what = "query and document" if len(key) == 2 else "query, document and column 2"
     raise InputError(f"{rows.locate(first)} and {rows.locate(other)} have different labels for one {what}; {remedy}")

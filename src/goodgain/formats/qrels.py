@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -27,7 +27,7 @@ from goodgain.files.json_lines import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
 from goodgain.files.table_writing import write_frame
-from goodgain.formats.any_source import cast_to_table, find_header, find_problems, open_source
+from goodgain.formats.any_source import cast_to_table, find_header, find_problems, is_of_tasks, open_source
 from goodgain.formats.column_names import (
     Columns,
     check_columns,
@@ -43,6 +43,7 @@ from goodgain.formats.label_rules import (
     describe_queries_left_out,
     keep_one_label_per_document,
     keep_one_label_per_iteration,
+    keep_one_label_per_subtopic,
     keep_whole_labels,
     take_out_null_labels,
 )
@@ -50,6 +51,8 @@ from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
 
+#: What column 2 can be read as.
+LABELS = ("iteration", "subtopic")
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
     "judges the document '-', which stands for an iteration that returned nothing",
@@ -75,11 +78,16 @@ class Qrels(PandasFacade):
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
+        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest of them.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
+        documents: what the signature says of the mapping of chunks to documents.
+        ids_mapped: how many ids of chunks became documents, each once a query.
     """
 
+    documents: Mapping[str, str] = {}  # replaced, never changed
+    ids_mapped = 0
     columns: ClassVar[list[str]] = list(Judgment._fields)
 
     def __init__(
@@ -91,16 +99,23 @@ class Qrels(PandasFacade):
         rows: pl.DataFrame | None = None,
         renamed: frozenset[str] = frozenset(),
         ungraded: pl.DataFrame | None = None,
+        has_subtopics: bool = False,
     ) -> None:
         self.frame = frame
         self.labels = labels
         self.name = name
         self.renamed = renamed
         self.ungraded = ungraded
+        self.has_subtopics = has_subtopics
         #: thresholds already reported: ranx scores one run after another
         self.warned_rels: set[float] = set()
         #: like `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
+
+    @property
+    def reading(self) -> str | None:
+        """What column 2 was read as: `iteration`, `subtopic`, or None where it is ignored."""
+        return "subtopic" if self.has_subtopics else self.labels
 
     @cached_property
     def largest(self) -> pl.DataFrame:
@@ -123,7 +138,9 @@ class Qrels(PandasFacade):
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.labels is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        return digest_rows(self.frame.select(columns))
+        elif self.has_subtopics:
+            columns.append(pl.col("iteration"))
+        return digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
 
     @cached_property
     def fractional(self) -> float | None:
@@ -174,12 +191,17 @@ class Qrels(PandasFacade):
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
-        labels = f", labels={self.labels!r}" if self.labels else ""
+        labels = f", labels={self.reading!r}" if self.reading else ""
         return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
 
 
 def read_qrels(
-    source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    labels: str | None = None,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    label: float | None = None,
 ) -> Qrels:
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
@@ -190,9 +212,15 @@ def read_qrels(
             with a null relevance (possible in all forms but text) are unjudged; one notice counts them.
         labels: None ignores column 2, as other tools do. `iteration` reads it as the iteration that the label applies
             to: a positive integer is the iteration's number in the run, `0` or a word means any.
+            `subtopic` reads it as the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall counts
+            subtopics, and other measures take the largest label of a document.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> our name: {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label, gain,
             grade and rel are understood without it, with a notice.
+            In JSON a doc_id may be a list of documents, and a name a path into objects and lists:
+            {"evidence.url": "doc_id"}.
+        label: the label of every row, for a source without labels: a list of supporting documents for each question. The
+            tasks of tau-bench's banking domain need no option: each required document has label 1.
 
     Returns:
         A `Qrels`.
@@ -205,7 +233,7 @@ def read_qrels(
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
     Qrels(1 queries, 2 labels)
     """
-    judged = load_qrels(source, labels=labels, errors=errors, columns=columns)
+    judged = load_qrels(source, labels=labels, errors=errors, columns=columns, label=label)
     check_columns_used(columns or {}, judged)
     return judged
 
@@ -216,6 +244,7 @@ def load_qrels(
     labels: str | None = None,
     errors: str = "raise",
     columns: Columns | None = None,
+    label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
     """Read qrels as `read_qrels` does, and leave `check_columns_used` to the caller.
@@ -224,19 +253,21 @@ def load_qrels(
     """
     check_fork()
     if isinstance(source, Qrels):
-        if labels is not None and labels != source.labels:
+        if labels is not None and labels != source.reading:
             raise InputError(
-                f"these qrels were read with labels={source.labels!r}; read them again with labels={labels!r}"
+                f"these qrels were read with labels={source.reading!r}; read them again with labels={labels!r}"
             )
         return source
     check_errors_option(errors)
-    if labels not in (None, "iteration"):
-        raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
+    if labels not in (None, *LABELS):
+        raise InputError(f"labels={labels!r} is neither None nor {' nor '.join(map(repr, LABELS))}")
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
         dataset_id, columns = str(source), None
         source = _load_ir_datasets_qrels(dataset_id)
-    name, (opened, rows, found), is_text = open_source(source, QRELS, errors=errors, columns=check_columns(columns))
+    name, (opened, rows, found), is_text = open_source(
+        source, QRELS, errors=errors, columns=check_columns(columns), label=label
+    )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
@@ -244,10 +275,13 @@ def load_qrels(
     frame, subtopics = keep_whole_labels(frame), None
     if labels is None:
         frame, subtopics = keep_one_label_per_document(frame, rows)
+    elif labels == "subtopic":
+        frame, subtopics = keep_one_label_per_subtopic(frame, rows)
     else:
         frame = keep_one_label_per_iteration(frame, rows)
     name = dataset_id or name
-    return Qrels(frame, labels=labels, name=name, rows=subtopics, renamed=found.renamed, ungraded=ungraded)
+    details: dict[str, Any] = {"name": name, "rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    return Qrels(frame, labels=labels if labels == "iteration" else None, has_subtopics=labels == "subtopic", **details)
 
 
 def _read_judgments(
@@ -256,7 +290,7 @@ def _read_judgments(
     problems = [_NOTHING]
     if not is_text:
         found = opened.collect_schema()
-        if labels is None and "iteration" in found:
+        if labels != "iteration" and "iteration" in found:
             opened = opened.with_columns(_ignore_column_2(found["iteration"]))
         opened = cast_to_table(opened, QRELS, rows.label)
         problems = [*find_problems(opened, QRELS), _NOTHING]
@@ -265,7 +299,7 @@ def _read_judgments(
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(
-                f"{rows.label}: has no column iteration; add it, or read the labels without labels='iteration'"
+                f"{rows.label}: has no column iteration; add it, or read the labels without labels={labels!r}"
             )
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():
@@ -312,6 +346,8 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
     kind = container(path)
     content = read_bytes(path)
+    if kind == "text" and is_of_tasks(content):
+        return True
     if kind == "text" and begins_json(content) and read_nested(content) is None:
         kind = "jsonl"
     if kind in ("parquet", "arrow"):

@@ -74,8 +74,10 @@ class Run(PandasFacade):
         renamed: the columns of the source that `columns=` renamed.
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
+        ids_mapped: how many ids of chunks became documents, each once a query.
     """
 
+    ids_mapped = 0
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
@@ -88,6 +90,13 @@ class Run(PandasFacade):
         self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
         self.warned: set[str] = set()
         self.unnamed = UnnamedRows()
+
+    def with_frame(self, frame: Any) -> Run:
+        """Return the same run with other rows."""
+        made = Run(frame, name=self.name, has_iterations=self.has_iterations)
+        for name in ("likely_iteration", "renamed", "warned", "unnamed"):
+            setattr(made, name, getattr(self, name))
+        return made
 
     @cached_property
     def rows(self) -> pl.DataFrame:

@@ -18,13 +18,16 @@ from goodgain.evaluation import count_with_notices, score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
-from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.declaration import DeclaredMeasure, GoodGainMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.ledger_values import final_values
-from goodgain.measures.names import HOSTLESS_MEASURES
+from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.ranking.dataframe_engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
+
+#: The measures that ir_measures lacks, beside those of the ledger.
+_OTHERS = HOSTLESS_MEASURES | SESSION_MEASURES
 
 
 class GoodgainProvider(Provider):
@@ -36,7 +39,7 @@ class GoodgainProvider(Provider):
     """
 
     NAME = "goodgain"
-    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in HOSTLESS_MEASURES.values())]  # noqa: RUF012  # declared in their base class
+    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Return whether the measure is one of ours."""
@@ -59,7 +62,7 @@ class GoodgainEvaluator(Evaluator):
     def __init__(self, measures: list[ir_measures.Measure], qrels: Qrels) -> None:
         super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
         self._good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        self._ranked = [measure for measure in measures if isinstance(measure, RankedMeasure)]
+        self._ranked = [measure for measure in measures if isinstance(measure, (RankedMeasure, SessionMeasure))]
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -89,7 +92,7 @@ class GoodgainEvaluator(Evaluator):
 
 
 def _is_computed_here(measure: ir_measures.Measure) -> bool:
-    return isinstance(measure, (GoodGainMeasure, RankedMeasure))
+    return isinstance(measure, DeclaredMeasure)
 
 
 def _warn_of_plain_iterations(run: Run) -> None:
@@ -168,7 +171,7 @@ def register() -> None:
 
     If another package has registered the same name, its measure stays, with a notice; ours is then `goodgain.NAME`.
     """
-    ours = MEASURES | {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
+    ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():
         module = type(registry.get(name, measure)).__module__
         if module.split(".")[0] == __name__.split(".")[0]:

@@ -15,7 +15,7 @@ import pytrec_eval
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.forms_for_hosts import to_nested_dict
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
@@ -40,7 +40,7 @@ class RelevanceEvaluator:
         measures: names of pytrec_eval, its nicknames, and ours.
         relevance_level: the smallest relevant label for trec_eval's measures.
         judged_docs_only_flag: whether trec_eval's measures leave out unjudged documents.
-        rel: the smallest good label for our measures.
+        rel: the smallest good label for our measures; None leaves each at its own default, mostly 2.
 
     Raises:
         InputError: the qrels cannot be read, or have a fractional label that a measure of trec_eval cannot take.
@@ -60,7 +60,7 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
         *,
-        rel: float = DEFAULT_REL,
+        rel: float | None = None,
     ) -> None:
         asked = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
@@ -110,18 +110,18 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)
     """
-    if _parse_name(measure, DEFAULT_REL):
+    if _parse_name(measure, None):
         return math.fsum(values) / len(values)
     return float(pytrec_eval.compute_aggregated_measure(measure, list(values)))
 
 
-def _parse_name(name: str, rel: float) -> dict[str, GoodGainMeasure]:
+def _parse_name(name: str, rel: float | None) -> dict[str, GoodGainMeasure]:
     """Return name in the result -> measure, for a name of ours; an empty dict for a name of trec_eval."""
     parts = _NAME.fullmatch(name)
     if parts is None or parts["name"] not in HOST_NAMES:
         return {}
     base = HOST_NAMES[parts["name"]]
-    if base.declaration.uses_rel:
+    if base.declaration.uses_rel and rel is not None:
         base = base(rel=rel)
     if parts["cutoffs"] is None:
         base.validate_params()

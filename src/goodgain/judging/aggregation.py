@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,7 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
-from goodgain.judging.grade_table import DOCUMENT, read_grades
+from goodgain.judging.grade_table import DOCUMENT, Grades, read_grades
 from goodgain.judging.scales import MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
 
 _GRADE = pl.col("grade")
@@ -48,6 +48,7 @@ def aggregate(
     scale: ScaleLike | None = None,
     map: MapLike | None = None,  # noqa: A002  # the word of the field
     map_first: bool = False,
+    file_labels: Sequence[float] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
     """Return one label per (query, document) from the grades of several judges.
@@ -63,6 +64,8 @@ def aggregate(
             grade must be on it. None: any number.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade instead, before they are aggregated.
+        file_labels: a label for each source, in their order: it replaces the source's grades above 0. The largest label of
+            a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
         weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
             judges of `label` may be named by their model alone.
 
@@ -80,6 +83,9 @@ def aggregate(
     >>> votes = {"anna": {"q": {"a": 1, "b": 1}}, "ben": {"q": {"a": 1, "b": 0}}, "carla": {"q": {"a": 0, "b": None}}}
     >>> aggregate(votes, scale="binary").rows()
     [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
+    >>> evidence, answers = {"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"b": 1}}
+    >>> aggregate({"evidence": evidence, "answers": answers}, file_labels=[1, 2])["relevance"].to_list()
+    [1, 2, 0]
     """
     if map_first and map is None:
         raise InputError("map_first=True has no map to apply. Give map= too")
@@ -87,6 +93,9 @@ def aggregate(
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
     frame = read.frame
+    if file_labels is not None:
+        frame = _label_by_source(read, file_labels)
+        how = how or "max"
     if labels is not None and map_first:
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
     rule = _choose_rule(how, frame, labels if map_first else known)
@@ -109,6 +118,18 @@ def aggregate(
         )
         found = found.with_columns(relevance=mapped)
     return keep_whole_labels(found)
+
+
+def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
+    """Return the grades with those above 0 replaced by the label of their source."""
+    if len(labels) != len(grades.sources):
+        raise InputError(
+            f"file_labels={[*labels]} has {len(labels)} labels for {len(grades.sources)} sources of grades; give one for each"
+        )
+    if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
+        raise InputError(f"file_labels={[*labels]}: a label is a number above 0; zeros in a file stay 0")
+    label = pl.col("source").replace_strict(dict(enumerate(map(float, labels))), return_dtype=pl.Float64)
+    return grades.frame.with_columns(grade=pl.when(_GRADE > 0).then(label).otherwise(_GRADE))
 
 
 def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap | None) -> str:
@@ -200,5 +221,5 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)
         return keep_whole_labels(frame.with_columns(relevance=mapped))
 
-    kept = {name: getattr(source, name) for name in ("labels", "name", "renamed", "ungraded")}
+    kept = {name: getattr(source, name) for name in ("labels", "name", "renamed", "ungraded", "has_subtopics")}
     return Qrels(apply(source.frame), rows=apply(source.rows), **kept)

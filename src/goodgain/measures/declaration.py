@@ -49,8 +49,9 @@ class Declaration:
         better: `up`, `down`, or None for a measure without a better direction.
         bounds: smallest and largest value, as text.
         source: its definition: a place in the guideline, a paper, or a tool with the same values.
-        family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, the others from one
-            ranking: `classic` ones are in ir_measures, `ranked` ones are not, `graded` ones skip ungraded documents.
+        family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all
+            results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
+            not, `graded` ones skip ungraded documents.
         own: its parameters; for a classic measure, those that ir_measures lacks.
         example: a measure and its value in the example of the help; only for measures with their own class.
         remark: what a user should know before comparing values.
@@ -69,7 +70,7 @@ class Declaration:
     better: Literal["up", "down"] | None
     bounds: tuple[str, str]
     source: str
-    family: Literal["good gain", "counts", "classic", "ranked", "graded"]
+    family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None
     remark: str = ""
@@ -84,9 +85,14 @@ class Declaration:
         return self.family in ("good gain", "counts")
 
     @property
+    def is_over_iterations(self) -> bool:
+        """Whether @ is a cutoff in iterations, else one in ranks."""
+        return self.is_over_ledger or self.family == "session"
+
+    @property
     def rules(self) -> Mapping[str, Rule]:
         """The allowed values of its parameters."""
-        return LEDGER_RULES if self.is_over_ledger else COMPUTED_RULES
+        return LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
@@ -123,7 +129,7 @@ class Declaration:
         at: str = self.measure.AT_PARAM
         if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
             return self.name  # a provider computes RBP with a cutoff
-        shown = f"@{at}" if at != "cutoff" else "@i" if self.is_over_ledger else "@k"
+        shown = f"@{at}" if at != "cutoff" else "@i" if self.is_over_iterations else "@k"
         return self.name + (shown if known[at].required else f"[{shown}]")
 
     @property
@@ -180,8 +186,8 @@ class DeclaredMeasure(ir_measures.Measure):
         declared = self.declaration
         if name not in self.SUPPORTED_PARAMS:
             if name == "cutoff":
-                of_ledger = declared.is_over_ledger
-                at, whole = ("@i", "all iterations of a query") if of_ledger else ("@k", "the whole ranking")
+                of_iterations = declared.is_over_iterations
+                at, whole = ("@i", "all iterations of a query") if of_iterations else ("@k", "the whole ranking")
                 raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
             raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
@@ -214,8 +220,8 @@ class DeclaredMeasure(ir_measures.Measure):
         return _copy_measure, (self.declaration.name, self.params)
 
 
-class GoodGainMeasure(DeclaredMeasure):
-    """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
+class IterationMeasure(DeclaredMeasure):
+    """A measure whose cutoff is an iteration."""
 
     @property
     def cutoff(self) -> int | None:
@@ -225,7 +231,16 @@ class GoodGainMeasure(DeclaredMeasure):
     @property
     def rel(self) -> float:
         """The threshold: the smallest good label."""
-        return float(self.params.get("rel", DEFAULT_REL))
+        declared = self.SUPPORTED_PARAMS.get("rel")
+        return float(self.params.get("rel", DEFAULT_REL if declared is None else declared.default))
+
+
+class SessionMeasure(IterationMeasure):
+    """A measure computed from all results of all iterations: `SubtopicRecall@3`."""
+
+
+class GoodGainMeasure(IterationMeasure):
+    """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
     @cached_property
     def value(self) -> LedgerValue:
@@ -272,12 +287,19 @@ def _copy_measure(name: str, params: dict[str, Any]) -> DeclaredMeasure:
     return copied
 
 
+_KINDS: dict[str, type[DeclaredMeasure]] = {
+    "good gain": GoodGainMeasure,
+    "counts": GoodGainMeasure,
+    "session": SessionMeasure,
+}
+
+
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
     theirs = declared.in_ir_measures
     supported = {**({} if theirs is None else theirs.SUPPORTED_PARAMS), **declared.own}
     kind = type(
         f"_{declared.name}",
-        (GoodGainMeasure if declared.is_over_ledger else RankedMeasure,),
+        (_KINDS.get(declared.family, RankedMeasure),),
         {
             "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,
@@ -309,14 +331,14 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     at = supported.get(declared.at)
     if at is not None and declared.at != "cutoff":
         terms.append(f"@ is the {at.desc}.")
-    elif at is not None and not declared.is_over_ledger:
+    elif at is not None and not declared.is_over_iterations:
         terms.append("@k is a cutoff in ranks.")
     elif at is not None and at.required:
         terms.append("@i is the iteration.")
     elif at is not None:
         terms.append("@i is a cutoff in iterations; without it, the value is at the last iteration of each query.")
-    if "rel" in supported and declared.is_over_ledger:
-        terms.append(f"A document is good if its label is at least rel ({DEFAULT_REL} unless given).")
+    if "rel" in supported and declared.is_over_iterations:
+        terms.append(f"A document is good if its label is at least rel ({supported['rel'].default} unless given).")
     elif "rel" in supported:
         terms.append("A document is relevant if its label is at least rel.")
     terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
@@ -328,8 +350,8 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     if declared.example is not None:
         name, value = declared.example
         lines = [
-            f">>> import goodgain{', polars' if declared.is_over_ledger else ''}",
-            f">>> run = {_RUNS[declared.is_over_ledger]}",
+            f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
+            f">>> run = {_RUNS[declared.is_over_iterations]}",
             f'>>> goodgain.evaluate({_QRELS}, run, "{name}").mean()',
             repr({name: value}),
         ]

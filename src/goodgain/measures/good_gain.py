@@ -190,6 +190,47 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
 )
+AllGood = _declare(
+    "AllGood",
+    "All Good Documents Found",
+    "1 if sum GR_k = GoodPool > 0, else 0; GoodPool = the number of all judged good documents",
+    lambda upto: pl.when((GoodPool > 0) & (upto.total(GR) == GoodPool)).then(1.0).otherwise(0.0),
+    bounds=("0", "1"),
+    source="the share of queries with all evidence found, over IterationsForAllGoodResults",
+    example=("AllGood@2", 0.0),
+)
+EvidenceRecall = _declare(
+    "EvidenceRecall",
+    "Evidence Recall",
+    "sum GR_k / GoodPool (0 where GoodPool = 0), GoodPool = the number of all judged good documents",
+    lambda upto: divide(upto.total(GR), GoodPool),
+    bounds=("0", "1"),
+    source="BrowseComp-Plus (arXiv 2508.06600), recall, with rel=1",
+    example=("EvidenceRecall@2", 0.6666666666666666),
+    remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
+)
+_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | _AT_I
+SearchPrecision = _declare(
+    "SearchPrecision",
+    "Search Precision",
+    "sum GR_k / sum R_k (0 where nothing was returned), rel=1: SRE(rel=1)",
+    lambda upto: divide(upto.total(GR), upto.total(R)),
+    bounds=("0", "1"),
+    source="RAVine (arXiv 2507.16725)",
+    own=_REL_1,
+    example=("SearchPrecision@2", 0.3333333333333333),
+    from_labels="sum",
+)
+SearchGain = _declare(
+    "SearchGain",
+    "Search Gain",
+    "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall(rel=1) per iteration",
+    lambda upto: divide(divide(upto.total(GR), GoodPool), i),
+    bounds=("0", "1"),
+    source="RAVine (arXiv 2507.16725)",
+    own=_REL_1,
+    example=("SearchGain@2", 0.3333333333333333),
+)
 
 
 def _declare_count(

@@ -14,7 +14,7 @@ from goodgain.counting.coverage import Coverage, combine_coverages, measure_cove
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.schema import LEDGER
 
 _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
@@ -67,6 +67,10 @@ def average_queries(values: pl.Series) -> float | None:
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
     """Return a measure of ours without @; raise `MeasureError` for any other. `what` shows it: `the ledger`."""
+    if isinstance(measure, SessionMeasure):
+        raise MeasureError(
+            f"{measure} needs all results, which {what} lacks; evaluate it at iterations: {measure.NAME}@1-3"
+        )
     if not isinstance(measure, GoodGainMeasure):
         raise MeasureError(f"{measure} has no value per iteration; {what} shows only the good-gain measures and counts")
     if measure.cutoff is not None:

@@ -12,15 +12,17 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import classic, not_in_ir_measures
-from goodgain.measures.declaration import Declaration, GoodGainMeasure, RankedMeasure
+from goodgain.measures import classic, not_in_ir_measures, session_measures
+from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import CG, DCGG, MEASURES
 from goodgain.measures.not_in_ir_measures import RankDCG
-from goodgain.measures.parameters import COMPUTED_RULES, check_parameters
+from goodgain.measures.parameters import COMPUTED_RULES, check_parameters, read_parameters
 
 #: Name -> declaration: the measures over one ranking that ir_measures lacks, then all that are computed here.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
+#: The same for those that need all results of all iterations.
+SESSION_MEASURES = session_measures.DECLARED
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
@@ -86,8 +88,8 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking; None for others."""
-    if isinstance(measure, RankedMeasure):
+    """Return the declaration of a measure over one ranking or all results; None for others."""
+    if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
     if declared is None or declared.in_ir_measures is None:
@@ -101,6 +103,8 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
     """
+    if measure.NAME == "PerIteration" and isinstance(measure, SessionMeasure):
+        return find_direction(parse_measure(read_parameters(measure)["measure"]))
     declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
     return "up" if declared is None else declared.better
 
@@ -230,7 +234,7 @@ def _refuse_names_of_other_tools(name: str) -> None:
 def _known_names() -> dict[str, ir_measures.Measure]:
     """Return name -> measure for every known name; ours replace those of other packages."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    ours = {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
+    ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
 
 
@@ -268,7 +272,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
     A measure of ir_measures with a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
     """
-    if isinstance(measure, GoodGainMeasure):
+    if isinstance(measure, IterationMeasure):
         return measure
     declared = find_declaration(measure)
     if declared is not None and (isinstance(measure, RankedMeasure) or declared.own.keys() & measure.params.keys()):
@@ -285,9 +289,14 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
     """Return a measure in its normal form, with the threshold of the call if it uses one and names none."""
     made = _simplify(measure)
-    if rel is not None and isinstance(made, GoodGainMeasure) and made.declaration.uses_rel and "rel" not in made.params:
+    if (
+        rel is not None
+        and isinstance(made, IterationMeasure)
+        and made.declaration.uses_rel
+        and "rel" not in made.params
+    ):
         made = made(rel=rel)
-    if complete and isinstance(made, (GoodGainMeasure, RankedMeasure)):
+    if complete and isinstance(made, (IterationMeasure, RankedMeasure)):
         made.validate_params()
     elif complete and not is_computed_here(made):  # computed here, more is allowed: any rel, for one
         check_parameters(made, {} if find_declaration(made) is None else COMPUTED_RULES)
@@ -334,7 +343,7 @@ def _expand_range(name: str) -> list[str]:
             f"{name!r}: a range goes from an iteration to a later one, at most {_MOST_OF_RANGE:,}; write for example CG@1-3"
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
-    if not isinstance(parse_measure(names[0]), GoodGainMeasure):
+    if not isinstance(parse_measure(names[0]), IterationMeasure):
         raise MeasureError(
             f"{name!r}: only our measures take a range of iterations; name each cutoff: {' '.join(names[:3])}"
         )

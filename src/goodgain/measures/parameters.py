@@ -46,6 +46,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
+def _is_over_one_ranking(name: Any) -> bool:
+    from goodgain.measures.names import SESSION_MEASURES, is_computed_here, parse_measure  # which imports this module
+
+    try:
+        measure = parse_measure(name)
+    except (MeasureError, AttributeError):
+        return False
+    return measure.NAME not in SESSION_MEASURES and is_computed_here(measure)
+
+
 #: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
 COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
@@ -66,6 +76,7 @@ COMPUTED_RULES: dict[str, Rule] = {
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
+    "measure": Rule("a measure over one ranking that is computed here, such as 'nDCG@10'", _is_over_one_ranking),
 }
 
 

@@ -38,6 +38,7 @@ class Scores:
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null if it found none. Queries without judgments are left out.
         queries: the query ids in both run and qrels, and in only one of them.
+        ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
     """
@@ -53,6 +54,7 @@ class Scores:
     _rel: float | None
     notes: tuple[str, ...] = ()
     by_group: pl.DataFrame | None = None
+    ids_mapped: tuple[int, int] | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:

@@ -9,7 +9,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import notice
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 
 #: The largest label of the scale that the guideline's threshold is for.
 _LARGEST_LABEL = 4
@@ -18,13 +18,13 @@ _LARGEST_LABEL = 4
 _SWITCH = "rel={0:g}"
 
 
-def find_thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
+def find_thresholds(measures: Iterable[IterationMeasure]) -> list[float]:
     """Return the sorted thresholds of the ledgers that measures need; the default if no measure uses one."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
-def _find_using(measures: Iterable[ir_measures.Measure]) -> list[GoodGainMeasure]:
-    return [m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel]
+def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasure]:
+    return [m for m in measures if isinstance(m, IterationMeasure) and m.declaration.uses_rel]
 
 
 def warn_of_labels(
@@ -55,11 +55,11 @@ def warn_of_labels(
 
 def warn_if_no_label_reaches(
     qrels: pl.DataFrame,
-    measures: Iterable[GoodGainMeasure],
+    measures: Iterable[IterationMeasure],
     *,
     rel: float | None = None,
     switch: str | None = None,
-    write: Callable[[GoodGainMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
+    write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
     """Give one notice on the thresholds that no label reaches: no document is good then.
 

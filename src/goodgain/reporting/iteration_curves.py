@@ -14,7 +14,7 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -55,6 +55,9 @@ def curve(
     resamples: int = 9_999,
     alpha: float = 0.05,
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> pl.DataFrame:
     """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
 
@@ -72,6 +75,7 @@ def curve(
             queries or more.
         alpha: 1 - alpha is the level of the intervals.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         A row per system, measure and iteration (1..upto):
@@ -102,6 +106,7 @@ def curve(
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     settings = check_settings(seed, resamples, alpha, least=0)
     judged = load_qrels(qrels, columns=columns)
+    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     counts: dict[str, Mapping[float, Counts]] = {}
     coverages: dict[str, Coverage] = {}

@@ -11,7 +11,7 @@ from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import tally_run
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants
 from goodgain.files.escaping import HtmlCell, write_table
@@ -53,6 +53,9 @@ def ledger(
     rel: float | None = None,
     measures: Measures | None = None,
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> pl.DataFrame:
     """Count what each iteration of each query found: results, unique ones, repeats, good ones, gain.
 
@@ -62,6 +65,7 @@ def ledger(
         rel: the smallest good label, also for measures without their own `rel`. None: 2.
         measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
         columns: name in the source -> name here, for columns of run or qrels with other names.
+        documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
@@ -85,6 +89,8 @@ def ledger(
     found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
     base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
     judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+    judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
+    searched = mapped["run"]
     counts = count_run(judged, searched, [base, *asked])
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
@@ -107,7 +113,15 @@ def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasu
     return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
-def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = None) -> pl.DataFrame:
+def coverage(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
+) -> pl.DataFrame:
     """Return the coverage of each system: judged unique results / unique results.
 
     A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 and negative
@@ -117,6 +131,7 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, iteration, judged, unique, coverage (null without unique results). In the first row of each system
@@ -134,6 +149,7 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
     """
     systems = check_systems(runs)
     judged = load_qrels(qrels, columns=columns)
+    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
     found = []
     with NoticesOfSystems() as notices:
         for name, run in systems.items():

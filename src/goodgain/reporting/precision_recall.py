@@ -13,7 +13,7 @@ from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
@@ -40,6 +40,9 @@ def pr_curve(
     per_query: bool = False,
     order: str = "seen",
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> pl.DataFrame:
     """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
 
@@ -55,6 +58,7 @@ def pr_curve(
         per_query: return the values of each query instead of their mean.
         order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
@@ -77,6 +81,7 @@ def pr_curve(
     if isinstance(rel, bool) or not isinstance(rel, (int, float)) or not 0 < rel < math.inf:
         raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
     judged = load_qrels(qrels, columns=columns)
+    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
     query_ids = judged.frame.get_column("query_id").unique().sort()
     frames = []
     with NoticesOfSystems() as notices:

@@ -50,7 +50,15 @@ from goodgain.traces.tool_outputs.service_answers import (
     is_wrapper,
     unwrap_langchain,
 )
-from goodgain.traces.tool_outputs.text_lists import LINKS, NUMBERED_LINKS, NUMBERED_TITLES, PARAGRAPHS, URLS, Layout
+from goodgain.traces.tool_outputs.text_lists import (
+    LINKS,
+    NUMBERED_IDS,
+    NUMBERED_LINKS,
+    NUMBERED_TITLES,
+    PARAGRAPHS,
+    URLS,
+    Layout,
+)
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
@@ -61,7 +69,7 @@ Parse = Callable[[Any], Iterable[Any] | None]
 #: Links come late: numbered lists and blocks have lines that look like a bare link.
 LAYOUTS: tuple[Layout, ...] = (
     *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
-    *(NUMBERED_LINKS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
+    *(NUMBERED_LINKS, NUMBERED_IDS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
 )
 #: Tongyi's search tool writes it between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"

@@ -37,6 +37,7 @@ _NOTE = re.compile(
     r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
 )
 _NOTE_NAMES = {"datepublished": "published", "date": "published"}
+_ID_LINE = re.compile(r"\s{0,8}ID: {0,4}(?P<id>\S{1,500})\s{0,8}")
 #: Lines that separate entries.
 _RULES = {"", "---", "----", "-----", "===", "***"}
 #: Signs between a link and the text after it, and between a title and the address after it.
@@ -316,6 +317,18 @@ def _has_address_below(lines: list[str], index: int) -> bool:
     return False
 
 
+def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a title, and a line with its id below."""
+    number, title = split_number(lines[index])
+    found = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
+    return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
+
+
+def _read_numbered_ids(text: str) -> list[Result] | None:
+    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
+    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
+
+
 def _begin_link(lines: list[str], index: int) -> Entry | None:
     """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
@@ -358,6 +371,13 @@ NUMBERED_TITLES = Layout(
     "1. On dunes\n   URL: https://a.example/1\n   Summary: Sand that moves.\n\n"
     "2. On lakes\n   URL: https://b.example/2\n   Summary: Water that stays.\n",
     partial(read_entries, _begin_numbered_title, with_notes=True),
+)
+NUMBERED_IDS = Layout(
+    "numbered titles with an ID",
+    "the knowledge base of tau-bench's banking domain",
+    "1. On dunes\n   ID: d1\n   Score: 2.5000\n   Content: Sand that moves.\n\n"
+    "2. On lakes\n   ID: d2\n   Score: 1.5000\n   Content: Water that stays.\n",
+    _read_numbered_ids,
 )
 LINKS = Layout(
     "lines or bullets of Markdown links",

@@ -1,0 +1,177 @@
+"""Chunks to documents: replaces the ids of chunks by those of their documents, in a run and in qrels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
+from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.formats.digest import digest_rows
+from goodgain.formats.qrels import Qrels
+from goodgain.formats.run import Run
+from goodgain.ranking.dataframe_engines import collect, move_to_engine
+from goodgain.schema import EMPTY_DOC
+
+DOCUMENTS_OF = ("both", "run", "qrels")
+CHUNKS = ("collapse", "repeat")
+_COLUMNS = ("chunk_id", "doc_id")
+
+
+class MappedIds(NamedTuple):
+    """What a mapping finds: how many ids of chunks (each once a query), and the documents that they become."""
+
+    number: int
+    documents: pl.Series
+
+
+@dataclass(frozen=True)
+class DocumentMap:
+    """A mapping of chunks to documents.
+
+    Attributes:
+        source: the pattern, with one group; or a table of chunk_id, doc_id.
+        of: what it maps: `run`, `qrels` or `both`.
+        chunks: what several chunks of one document are in an iteration: `collapse` (one result) or `repeat`.
+    """
+
+    source: str | pl.DataFrame
+    of: str
+    chunks: str
+
+    @cached_property
+    def signature(self) -> dict[str, str]:
+        """What the signature of scores says of it."""
+        name = self.source if isinstance(self.source, str) else digest_rows(self.source)
+        others = {"documents_of": self.of, "chunks": self.chunks}
+        return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
+
+    def add_documents(self, frame: Frame) -> Any:
+        """Return a frame of any engine with the column `document`, null where the id is not mapped."""
+        if isinstance(self.source, pl.DataFrame):
+            table = nw.from_native(self.source.rename({"chunk_id": "doc_id", "doc_id": "document"}))
+            if isinstance(frame, nw.DataFrame):
+                joined = frame.to_native().join(table.to_native(), on="doc_id", how="left", maintain_order="left")
+                return nw.from_native(joined)
+            return frame.join(move_to_engine(frame, table), on="doc_id", how="left")
+        if not frame.implementation.is_polars():
+            raise InputError(
+                "documents= is a pattern, and this run stays on its engine; give a table of chunk_id and doc_id"
+            )
+        found = pl.col("doc_id").str.extract(_match_whole(self.source), 1)
+        is_mapped = found.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
+        return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
+
+    def find_mapped(self, frame: Frame) -> MappedIds:
+        """Return which ids of a frame with query_id and doc_id are mapped."""
+        mapped = self.add_documents(frame).filter(~nw.col("document").is_null())
+        number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
+        return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
+
+    def find_chunks(self, frame: pl.DataFrame) -> pl.Series:
+        """Return the ids of a frame that are mapped."""
+        mapped = self.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
+        return collect(mapped.select("doc_id").unique()).get_column("doc_id")
+
+    def map_run(self, run: Run) -> Run:
+        """Return a run of documents; with `collapse` the chunks of one are one result, with the best rank and score."""
+        given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
+        columns = given.collect_schema().names()
+        document = nw.col("document")
+        rows = self.add_documents(given).with_columns((~document.is_null()).cast(nw.Int64).alias("mapped"))
+        rows = rows.with_columns(nw.coalesce(document, nw.col("doc_id")).alias("doc_id"))
+        if self.chunks == "collapse":
+            key = ["query_id", "iteration", "doc_id"]
+            best = {"mapped": nw.col("mapped").max(), "rank": nw.col("rank").min(), "score": nw.col("score").max()}
+            is_eager = isinstance(rows, nw.DataFrame)
+            rows = rows.with_row_index("line") if is_eager else rows
+            whole = rows.filter(nw.col("mapped").max().over(*key) == 1)
+            whole = whole.with_columns(**{name: one.over(*key) for name, one in best.items() if name in whole.columns})
+            whole = whole.unique(key, keep="first", maintain_order=True) if is_eager else whole.unique(key)
+            rows = nw.concat([rows.filter(nw.col("mapped").max().over(*key) == 0), whole])
+            rows = rows.sort("line") if is_eager else rows
+        return run.with_frame(rows.select(columns).to_native())
+
+    def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
+        """Return qrels of documents, each with the largest label of its chunks; ids among `kept` stay as they are."""
+
+        def replace(rows: pl.DataFrame) -> pl.DataFrame:
+            found = self.add_documents(nw.from_native(rows)).to_native()
+            document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
+            mapped: pl.DataFrame = found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
+            return mapped
+
+        def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
+            others = [pl.col(name).max() if name == "relevance" else pl.col(name).first() for name in rows.columns]
+            kept_apart = ["query_id", "doc_id", *key]
+            grouped = replace(rows).group_by(kept_apart, maintain_order=True)
+            return grouped.agg(one for one in others if one.meta.output_name() not in kept_apart).select(rows.columns)
+
+        by_iteration = ["iteration"] if qrels.labels is not None else []
+        details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed", "has_subtopics")}
+        ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
+        frame, rows = join(qrels.frame, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
+        if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
+            rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
+        return Qrels(frame, rows=rows, ungraded=ungraded, **details)
+
+
+def _match_whole(pattern: str) -> str:
+    return f"^(?:{pattern})$"
+
+
+def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
+    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}.
+
+    Raises:
+        InputError: an option is unknown, the pattern is wrong, the table cannot be read, or it lists a chunk twice.
+    """
+    for name, value, known in (("documents_of", of, DOCUMENTS_OF), ("chunks", chunks, CHUNKS)):
+        if value not in known:
+            raise InputError(f"{name}={value!r}: choose {', '.join(map(repr, known))}")
+    if isinstance(source, str) and not os.path.exists(source):  # noqa: PTH110  # any text
+        _check_pattern(source)
+        return DocumentMap(source, of, chunks)
+    if isinstance(source, (str, os.PathLike)):
+        frame, rows, _ = read_table(Path(source), dict.fromkeys(_COLUMNS, pl.String), errors=None)
+    else:
+        listed = (
+            pl.DataFrame({"chunk_id": [*source], "doc_id": [*source.values()]})
+            if isinstance(source, Mapping)
+            else source
+        )
+        frame, rows = read_frame(listed, "documents", _COLUMNS), FrameRows("documents")
+    if missing := [name for name in _COLUMNS if name not in frame.columns]:
+        raise InputError(
+            f"{rows.label}: has no column {', '.join(missing)}; a table of documents has chunk_id and doc_id"
+        )
+    frame = cast_texts(frame.select(_COLUMNS), _COLUMNS, rows.label)
+    nothing = (
+        (nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC),
+        "has '-', which stands for an iteration without results",
+    )
+    check_rows(nw.from_native(frame, eager_only=True), rows, [*map(lacks, _COLUMNS), nothing])
+    twice = (~frame.get_column("chunk_id").is_first_distinct()).arg_true()
+    if len(twice):
+        chunk = quote(frame.item(twice[0], "chunk_id"))
+        raise InputError(f"{rows.locate(twice[0])} lists the chunk {chunk} a second time; keep one row for each chunk")
+    return DocumentMap(frame, of, chunks)
+
+
+def _check_pattern(pattern: str) -> None:
+    wrong = f"documents='{pattern}' is not a file, and not a pattern with one group"
+    remedy = r"give a table of chunk_id and doc_id, or a regular expression such as '^(.+)-\d+$'"
+    try:
+        groups = pl.select(pl.lit("").str.extract_groups(_match_whole(pattern))).to_series().struct.fields
+    except pl.exceptions.ComputeError as error:
+        raise InputError(f"{wrong} ({str(error).splitlines()[-1]}); {remedy}") from None
+    if len(groups) != 1:
+        raise InputError(f"{wrong} (it has {len(groups)}); {remedy}")

@@ -1,0 +1,176 @@
+"""Measures of iterations that the ledger cannot give, as they need every result: each search as a ranking, and subtopics.
+
+A formula gets the results of whole queries and returns query_id and value; a query that it leaves out has the value 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from ir_measures.measures import ParamInfo
+
+from goodgain.counting.ledger import label_by_iteration
+from goodgain.formats import Qrels
+from goodgain.measures.declaration import DEFAULT_REL, Declaration, SessionMeasure
+from goodgain.measures.parameters import read_parameters
+from goodgain.schema import EMPTY_DOC
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The results of judged queries.
+
+    Attributes:
+        rows: query_id, iteration (1..N), number (the iteration in the run file), doc_id, score: in the order of their ranks;
+            without rows for iterations that got nothing.
+        iterations: query_id, iteration, number: one row per iteration, also of those that got nothing.
+        qrels: the judgments.
+        upto: the iteration after @; None for each query's own last one.
+        parameters: those of the measure that have a value.
+    """
+
+    rows: pl.DataFrame
+    iterations: pl.DataFrame
+    qrels: Qrels
+    upto: int | None
+    parameters: dict[str, Any]
+
+    def label(self) -> pl.DataFrame:
+        """Return query_id, number, doc_id, relevance: the labels that hold at each iteration."""
+        labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
+        joined = self.iterations.join(labels, on="query_id")
+        if self.qrels.labels is None:
+            return joined
+        here = joined.filter(pl.col("at").is_null() | (pl.col("at") == pl.col("number"))).sort("at", nulls_last=True)
+        return here.unique(["query_id", "number", "doc_id"], keep="first")
+
+
+def _score_each_search(searches: Searches) -> pl.DataFrame:
+    from goodgain.measures.names import parse_measure  # which imports this module, as the next one does
+    from goodgain.measures.ranking_values import score_ranking
+
+    inner, how, key = (
+        parse_measure(searches.parameters["measure"]),
+        searches.parameters["how"],
+        ["query_id", "iteration"],
+    )
+    named = searches.iterations.select(*key, search=pl.format("{} {}", "iteration", "query_id"))
+    ranking, labels = (
+        frame.join(named, on=key, maintain_order="left").drop("query_id").rename({"search": "query_id"})
+        for frame in (searches.rows, searches.label())
+    )
+    values = score_ranking([inner], ranking.select("query_id", "doc_id", "score"), labels, named.get_column("search"))
+    found = named.join(values.select(search="query_id", value=str(inner)), on="search")
+    found = found.join(searches.rows.select(key).unique(), on=key, how="semi")
+    value, last = pl.col("value").fill_null(0.0), pl.lit(searches.upto) if searches.upto else pl.col("N")
+    lengths = searches.iterations.group_by("query_id").agg(N=pl.col("iteration").max())
+    joined = lengths.join(found, on="query_id", how="left").filter(
+        pl.col("iteration").is_null() | (pl.col("iteration") <= last)
+    )
+    # An iteration without results has no row here: it counts as 0.
+    lacks = pl.len() < last.first()
+    rules = {
+        "mean": value.sum() / last.first(),
+        "sum": value.sum(),
+        "max": pl.max_horizontal(value.max(), pl.when(lacks).then(0.0)),
+        "min": pl.min_horizontal(value.min(), pl.when(lacks).then(0.0)),
+        "first": value.filter(pl.col("iteration") == 1).sum(),
+        "last": value.filter(pl.col("iteration") == last).sum(),
+    }
+    return joined.sort(key).group_by("query_id").agg(value=rules[how])
+
+
+def _recall_subtopics(searches: Searches) -> pl.DataFrame:
+    qrels, rel, document = searches.qrels, searches.parameters["rel"], ["query_id", "doc_id"]
+    good = qrels.rows.filter(pl.col("relevance") >= rel)
+    good = good.select(*document, subtopic=pl.col("iteration") if qrels.has_subtopics else pl.lit("0"))
+    firsts = searches.rows.group_by(document).agg(pl.col("iteration", "number").min())
+    if qrels.labels is not None:  # the label of the first occurrence decides
+        labels = label_by_iteration(firsts.select(*document, iteration="number"), qrels.frame)
+        firsts = firsts.filter((labels >= rel).fill_null(False))
+    found = firsts.filter(pl.col("iteration") <= searches.upto) if searches.upto else firsts
+    reached = (
+        found.join(good, on=document).select("query_id", "subtopic").unique().group_by("query_id").agg(found=pl.len())
+    )
+    number = good.select("query_id", "subtopic").unique().group_by("query_id").agg(number=pl.len())
+    return reached.join(number, on="query_id").select("query_id", value=pl.col("found") / pl.col("number"))
+
+
+#: The declaration of every measure below, by name.
+DECLARED: dict[str, Declaration] = {}
+
+
+def _declare(
+    name: str, title: str, definition: str, formula: Callable[[Searches], pl.DataFrame], **details: Any
+) -> Any:
+    declared = DECLARED[name] = Declaration(name, title, definition, formula, better="up", family="session", **details)
+    return declared.measure
+
+
+_AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
+PerIteration = _declare(
+    "PerIteration",
+    "A measure per iteration",
+    "the measure of each iteration 1..i as a ranking of its own, then their mean, max, min, sum, first or last; 0 for an "
+    "iteration without results",
+    _score_each_search,
+    bounds=("0", ""),
+    source="Jiang and Allan, ICTIR 2016; TREC iKAT, mean over turns",
+    own=_AT_I
+    | {
+        "measure": ParamInfo(dtype=str, default="nDCG@10", desc="a measure over one ranking that is computed here"),
+        "how": ParamInfo(
+            dtype=str,
+            choices=["mean", "max", "min", "sum", "first", "last"],
+            default="mean",
+            desc="what is made of the values",
+        ),
+    },
+    example=("PerIteration(measure='P@2')@2", 0.75),
+    remark="the better direction and the threshold are those of the measure; a document that comes again counts again",
+)
+SubtopicRecall = _declare(
+    "SubtopicRecall",
+    "Subtopic Recall",
+    "subtopics with a good document by iteration i / subtopics with one in the qrels (0 where none has one)",
+    _recall_subtopics,
+    bounds=("0", "1"),
+    source="Zhai, Cohen and Lafferty, SIGIR 2003, with documents found so far for the first k",
+    own=_AT_I
+    | {"rel": ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest good label (inclusive), above 0")},
+    example=("SubtopicRecall@2", 1.0),
+    remark="subtopics stand in column 2 of qrels read with labels='subtopic'; any other qrels have one subtopic a query",
+)
+
+
+class SessionScores:
+    """The values of session measures, for a run that comes in batches of whole queries."""
+
+    def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels) -> None:
+        self._measures = measures
+        self._qrels = qrels
+        self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add all rows of some judged queries: query_id, iteration, doc_id, rank, score."""
+        rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
+        dense = pl.col("number").rank("dense").over("query_id").cast(pl.Int64)
+        rows = rows.with_columns(iteration=dense)
+        results, iterations = (
+            rows.filter(pl.col("doc_id") != EMPTY_DOC),
+            rows.select("query_id", "iteration", "number").unique(),
+        )
+        for measure in self._measures:
+            searches = Searches(results, iterations, self._qrels, measure.cutoff, read_parameters(measure))
+            self._values[str(measure)].append(measure.declaration.formula(searches))
+
+    def finish(self) -> pl.DataFrame:
+        """Return query_id (of the qrels, sorted) and a Float64 column for each measure by its name."""
+        found = self._qrels.frame.select(pl.col("query_id").unique().sort())
+        for name, parts in self._values.items():
+            values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])
+            found = found.join(values.rename({"value": name}), on="query_id", how="left", maintain_order="left")
+        return found.fill_null(0.0)

@@ -1,0 +1,91 @@
+"""Results of tau-bench (tau2): `simulations` of tasks; a simulation is a trace, a trial of a task a run of the system.
+
+An assistant message is a step. A simulation is one query, its task, however often the user speaks. Calls by the
+simulated user are not the agent's, and are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import expect_id, expect_object, unexpected_value
+from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import Trace
+
+#: What the knowledge base writes below its results.
+_TIMING = "\n\n[Timing: retrieval="
+
+independent = tree.each_line_is_a_trace
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""
+    return any(
+        "simulations" in record
+        or "agent_info"
+        in tree.object_or_empty(record.get("info"))  # the tasks are long, and stand before the simulations
+        or _is_simulation(record)
+        for record in head.objects
+    )
+
+
+def _is_simulation(record: dict[str, Any]) -> bool:
+    return {"task_id", "messages"} <= record.keys()
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a simulation."""
+    for value, at in tree.read_records(source):
+        with source.handle_errors():
+            yield from _read_results(source, expect_object(value, at), at)
+
+
+def _read_results(source: Source, results: dict[str, Any], at: str) -> Iterator[Trace]:
+    if _is_simulation(results):
+        yield _read_simulation(source, results, at, None)
+        return
+    agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
+    if not isinstance(results.get("simulations"), list):
+        raise unexpected_value(f"{at}/simulations", "a list of simulations", results.get("simulations"))
+    for simulation, simulation_at in tree.walk(results["simulations"], f"{at}/simulations"):
+        with source.handle_errors():
+            yield _read_simulation(source, simulation, simulation_at, tree.text_or_none(agent.get("llm")))
+
+
+def _read_simulation(source: Source, simulation: dict[str, Any], at: str, model: str | None) -> Trace:
+    query_id = tree.require_id(simulation, at, "task_id", "the id of the task")
+    if not isinstance(simulation.get("messages"), list):
+        raise unexpected_value(f"{at}/messages", "a list of messages", simulation.get("messages"))
+    reader = _Messages(source, simulation).read_all(tree.walk(simulation["messages"], f"{at}/messages"))
+    trace = reader.trace(at, query_id=query_id, tag=model)
+    trace.run = expect_id(simulation.get("trial"), f"{at}/trial")
+    return trace
+
+
+class _Messages(Conversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role = message.get("role")
+        self.report_unread("a message", message, at, ("content", "tool_calls", "tool_messages"))
+        if message.get("requestor") == "user":
+            return
+        if role == "assistant":
+            self.spend(message if message.get("usage") is None else {**message["usage"], "cost": message.get("cost")})
+            self.step(message.get("timestamp"))
+            self.read_calls(message.get("tool_calls"), f"{at}/tool_calls")
+        elif role == "tool" and "tool_messages" in message:
+            self.read_all(tree.walk(message["tool_messages"], f"{at}/tool_messages"))
+        elif role == "tool":
+            output = tree.expect_output(message.get("content"), f"{at}/content")
+            if isinstance(output, str):
+                output = output.partition(_TIMING)[0]
+            self.answer(
+                expect_id(message.get("id"), f"{at}/id"), output, f"{at}/content", failed=message.get("error") is True
+            )
+        elif role == "user" and not self._turns:
+            self.user(tree.message_text(message.get("content")))
+        elif role not in ("system", "user"):
+            self.report_kind("message", message, "role", at, "user, assistant, tool or system")

@@ -1,0 +1,51 @@
+"""Several qrels merged into graded labels, one label a file: evidence 1, answers 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from tests.support.command import run_command
+from tests.support.tables import no_notices
+
+EVIDENCE = {"q": {"a": 1, "b": 1, "c": 0, "d": -1}}
+GOLDS = {"q": {"b": 1, "e": 1, "c": 0}}
+
+
+def labels(**options: object) -> dict[str, float]:
+    found = gg.aggregate({"evidence": EVIDENCE, "golds": GOLDS}, **options)  # type: ignore[arg-type]  # by name
+    return dict(zip(found["doc_id"], found["relevance"], strict=True))
+
+
+def test_positive_labels_become_that_of_their_file_and_the_largest_counts() -> None:
+    assert labels(file_labels=[1, 2]) == {"a": 1, "b": 2, "c": 0, "d": -1, "e": 2}
+    assert labels(file_labels=[1, 2], how="max") == labels(file_labels=[1, 2])
+    assert labels(file_labels=[3, 0.5])["b"] == 3
+
+
+@no_notices()
+def test_rel_1_asks_for_evidence_and_rel_2_for_golds() -> None:
+    merged = gg.aggregate({"evidence": EVIDENCE, "golds": GOLDS}, file_labels=[1, 2])
+    mean = gg.evaluate(merged, {"q": {"a": 2.0, "b": 1.0}}, "EvidenceRecall(rel=1) EvidenceRecall").mean()
+    assert mean == {"EvidenceRecall(rel=1)": 2 / 3, "EvidenceRecall": 1 / 2}
+
+
+def test_judge_merges_files_in_their_order(tmp_path: Path) -> None:
+    files = [tmp_path / "evidence.txt", tmp_path / "golds.txt"]
+    for path, qrels in zip(files, (EVIDENCE, GOLDS), strict=True):
+        gg.write_qrels(qrels, path)
+    done = run_command("judge", *files, "--file-labels", "1,2", "--how", "max", "-o", tmp_path / "merged.qrels")
+    assert done.returncode == 0, done.stderr
+    assert gg.read_qrels(tmp_path / "merged.qrels").frame["relevance"].to_list() == [1, 2, 0, -1, 2]
+    wrong = run_command("judge", *files, "--file-labels", "1,x", "-o", tmp_path / "merged.qrels")
+    assert wrong.returncode == 2 and "write a number for each file, with commas: 1,2" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [([1], "has 1 labels for 2 sources"), ([1, 0], "a label is a number above 0")]
+)
+def test_wrong_file_labels_are_errors(given: list[float], message: str) -> None:
+    with pytest.raises(gg.InputError, match=message):
+        labels(file_labels=given)

@@ -1,0 +1,118 @@
+"""The measures that public benchmarks print, on the cases that their own papers and scorers work out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ir_measures
+import polars as pl
+import pytest
+import ranx
+
+import goodgain as gg
+import goodgain.hosts.ranx as host
+from tests.counting.test_large_files import in_blocks
+from tests.support.tables import no_notices
+
+#: The toy cases of RAVine: the documents of each round, and the relevant ones.
+RAVINE = {
+    "A": ([["d1", "d2", "d3"], ["d1", "d4", "d5"], ["d6", "d1", "d4"]], ["d1", "d4", "d6"]),
+    "B": ([["d1", "d1", "x"], ["-"], ["d2", "x", "y"], ["d3", "d4", "d5"]], ["d1", "d2", "d3", "d4", "d5", "d6"]),
+    "C": ([["x", "y"], ["z"]], ["d1"]),
+}
+FIRST_FOUR = "AllGood EvidenceRecall(rel=1)@2 EvidenceRecall SearchPrecision SearchGain@3 SearchGain"
+
+
+def rounds(case: dict[str, list[list[str]]]) -> pl.DataFrame:
+    rows = [
+        (query, i, doc, rank, 9.0 - rank)
+        for query, searches in case.items()
+        for i, documents in enumerate(searches, 1)
+        for rank, doc in enumerate(documents, 1)
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
+
+
+def ravine() -> tuple[dict[str, dict[str, int]], pl.DataFrame]:
+    qrels = {query: dict.fromkeys(relevant, 1) for query, (_, relevant) in RAVINE.items()}
+    return qrels, rounds({query: searches for query, (searches, _) in RAVINE.items()})
+
+
+def values_of(scores: gg.Scores, measure: str) -> dict[str, float]:
+    found = scores.per_query.filter(measure=measure)
+    return dict(zip(found["query_id"], found["value"], strict=True))
+
+
+@no_notices()
+def test_the_toy_cases_of_ravine_have_its_precision_recall_and_gain() -> None:
+    qrels, run = ravine()
+    scores = gg.evaluate(qrels, run, "SearchPrecision SearchGain EvidenceRecall(rel=1) AllGood(rel=1)")
+    assert values_of(scores, "SearchPrecision") == pytest.approx({"A": 1 / 3, "B": 5 / 9, "C": 0})
+    assert values_of(scores, "SearchGain") == pytest.approx({"A": 1 / 3, "B": 5 / 24, "C": 0})
+    assert values_of(scores, "EvidenceRecall(rel=1)") == pytest.approx({"A": 1, "B": 5 / 6, "C": 0})
+    assert values_of(scores, "AllGood(rel=1)") == {"A": 1, "B": 0, "C": 0}
+
+
+@no_notices()
+def test_a_query_without_a_search_or_without_a_good_document_has_found_nothing() -> None:
+    scores = gg.evaluate({"absent": {"a": 3}, "none good": {"a": 0}}, {"none good": {"a": 1.0}}, FIRST_FOUR)
+    assert set(scores.per_query["value"]) == {0.0}
+
+
+@no_notices()
+def test_search_precision_and_gain_are_sre_and_evidence_recall_from_label_1_on() -> None:
+    qrels, run = ravine()
+    mean = gg.evaluate(qrels, run, "SearchPrecision@2 SRE(rel=1)@2 SearchGain@2 EvidenceRecall(rel=1)@2").mean()
+    assert mean["SearchPrecision@2"] == mean["SRE(rel=1)@2"] > 0
+    assert mean["SearchGain@2"] == mean["EvidenceRecall(rel=1)@2"] / 2 > 0
+    assert gg.evaluate(qrels, run, "SearchPrecision", rel=2)["SearchPrecision(rel=2)"] == 0
+
+
+@no_notices()
+def test_evidence_recall_is_ncg_on_binary_labels_and_counts_documents_on_others() -> None:
+    qrels, run = ravine()
+    mean = gg.evaluate(qrels, run, "EvidenceRecall@2 nCG@2", rel=1).mean()
+    assert mean["EvidenceRecall(rel=1)@2"] == pytest.approx(mean["nCG(rel=1)@2"])
+    assert gg.evaluate({"q": {"a": 4, "b": 2}}, {"q": {"b": 1.0}}, "EvidenceRecall nCG").mean() == {
+        "EvidenceRecall": 0.5,
+        "nCG": 2 / 6,
+    }
+
+
+@no_notices()
+def test_the_measures_of_benchmarks_have_one_value_on_every_engine_and_in_blocks(tmp_path: Path) -> None:
+    qrels, run = ravine()
+    expected = gg.evaluate(qrels, run, FIRST_FOUR).mean()
+    path = tmp_path / "agent.run"
+    gg.write_run(run, path)
+    runs: list[Any] = [run.lazy(), duckdb.connect().from_arrow(run.to_arrow()), in_blocks(path, block=40)]
+    for same in runs:
+        assert gg.evaluate(qrels, same, FIRST_FOUR).mean() == expected
+
+
+@no_notices()
+def test_hosts_give_the_measures_of_benchmarks_the_values_of_evaluate() -> None:
+    qrels, run = ravine()
+    names = {
+        "search_gain@2": "SearchGain@2",
+        "evidence_recall-l1": "EvidenceRecall(rel=1)",
+        "all_good-l1": "AllGood(rel=1)",
+    }
+    expected = gg.evaluate(qrels, run, list(names.values())).mean()
+    found = ranx.evaluate(host.Qrels(gg.read_qrels(qrels)), host.Run(gg.read_run(run)), list(names))
+    assert {names[name]: value for name, value in found.items()} == pytest.approx(expected)
+    asked = [gg.SearchGain @ 2, gg.EvidenceRecall(rel=1), gg.AllGood(rel=1)]
+    in_host = ir_measures.calc_aggregate(asked, gg.read_qrels(qrels), gg.read_run(run))
+    assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)
+
+
+@no_notices()
+def test_pytrec_eval_keeps_the_threshold_of_each_measure_unless_it_is_given_one() -> None:
+    from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+
+    qrels, run = ravine()
+    own = RelevanceEvaluator(qrels, {"search_gain", "sre"}).evaluate(run)["B"]
+    assert own == pytest.approx({"search_gain": 5 / 24, "sre": 0})
+    assert RelevanceEvaluator(qrels, {"search_gain"}, rel=2).evaluate(run)["B"] == {"search_gain": 0}

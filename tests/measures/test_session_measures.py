@@ -1,0 +1,166 @@
+"""PerIteration and SubtopicRecall against their definitions, in every engine, in blocks and in ir_measures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import ir_measures
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.measures.names import find_direction, parse_measure
+from tests.counting.test_large_files import in_blocks
+from tests.support.command import run_command
+from tests.support.counts import how_many
+from tests.support.tables import no_notices
+
+Searched = dict[str, list[list[str]]]  # query -> the documents of each iteration
+DIVERSITY = "q 1 a 2\nq 1 b 2\nq 2 a 0\nq 2 c 3\nq 3 d 1\nq 4 e 2\n"
+
+
+def frame_of(searched: Searched) -> pl.DataFrame:
+    rows = [
+        (query, i, doc, rank, -float(rank))
+        for query, searches in searched.items()
+        for i, documents in enumerate(searches, 1)
+        for rank, doc in enumerate(documents or ["-"], 1)
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
+
+
+def random_searches(random: Random) -> Searched:
+    return {
+        query: [random.sample("abcdefgh", random.randint(0, 4)) for _ in range(random.randint(1, 4))]
+        for query in random.sample("pqrst", 4)
+    }
+
+
+def rules(n: int) -> dict[str, Callable[[list[float]], float]]:
+    return {
+        "mean": statistics.fmean,
+        "max": max,
+        "min": min,
+        "sum": sum,
+        "first": lambda values: values[0],
+        "last": lambda values: values[n - 1],
+    }
+
+
+@no_notices()
+def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
+    random = Random(3)
+    for _ in range(how_many(10, full=100)):
+        searched = random_searches(random)
+        qrels = {query: {doc: random.randint(0, 3) for doc in "abcde"} | {"z": 1} for query in "pqrstu"}
+        for inner in ("nDCG@2", "P(rel=2)@3", "RR", "AP"):
+            alone = {
+                (query, i): gg.evaluate({query: qrels[query]}, {query: {doc: -k for k, doc in enumerate(docs)}}, inner)[
+                    inner
+                ]
+                for query, searches in searched.items()
+                for i, docs in enumerate(searches, 1)
+                if docs
+            }
+            for how in rules(1):
+                names = [f"PerIteration(measure='{inner}',how='{how}'){at}" for at in ("", "@2", "@5")]
+                found = gg.evaluate(qrels, frame_of(searched), names).per_query
+                for query, name, value in found.iter_rows():
+                    n = int(name[-1]) if "@" in name[-2:] else len(searched.get(query, []))
+                    values = [alone.get((query, i)) or 0.0 for i in range(1, n + 1)]
+                    assert value == pytest.approx(rules(n)[how](values) if query in searched else 0), (query, name)
+
+
+@no_notices()
+def test_per_iteration_takes_the_label_of_its_iteration() -> None:
+    rows = [("q", "1", "a", 0.0), ("q", "2", "a", 1.0), ("q", "0", "b", 1.0)]
+    frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    qrels = gg.read_qrels(frame, labels="iteration")
+    run = frame_of({"q": [["a", "b"], ["a"]]})
+    scores = gg.evaluate(qrels, run, "PerIteration(measure='P@1',how='first') PerIteration(measure='P@1',how='last')")
+    assert [*scores.mean().values()] == [0.0, 1.0]
+
+
+@no_notices()
+def test_subtopic_recall_is_the_share_of_subtopics_with_a_good_document_found(tmp_path: Path) -> None:
+    (tmp_path / "diversity.qrels").write_text(DIVERSITY)
+    qrels = gg.read_qrels(tmp_path / "diversity.qrels", labels="subtopic")
+    run = frame_of({"q": [["a", "x"], ["b", "d"], [], ["e"]]})
+    scores = gg.evaluate(
+        qrels, run, "SubtopicRecall@1 SubtopicRecall@3 SubtopicRecall SubtopicRecall(rel=1)@2 SubtopicRecall(rel=9)"
+    )
+    assert [*scores.mean().values()] == [1 / 3, 1 / 3, 2 / 3, 2 / 4, 0]
+    assert scores.signature["labels"] == "subtopic"
+    gg.write_run(run, tmp_path / "agent.run")
+    files = [str(tmp_path / "diversity.qrels"), str(tmp_path / "agent.run")]
+    done = run_command("evaluate", *files, "SubtopicRecall", "-o", "tsv", "--labels", "subtopic")
+    assert done.stdout.split() == ["SubtopicRecall", "0.6667"]
+
+
+@no_notices()
+def test_with_subtopics_every_other_measure_takes_the_largest_label_of_a_document(tmp_path: Path) -> None:
+    (tmp_path / "diversity.qrels").write_text(DIVERSITY)
+    qrels = gg.read_qrels(tmp_path / "diversity.qrels", labels="subtopic")
+    largest = {"q": {"a": 2, "b": 2, "c": 3, "d": 1, "e": 2}}
+    run = frame_of({"q": [["x", "a", "d"], ["c"]]})
+    for provider in (None, "pytrec_eval"):
+        measures = "CG nCG SRE nDCG@3 P(rel=2)@2 PerIteration"
+        assert (
+            gg.evaluate(qrels, run, measures, provider=provider).mean()
+            == gg.evaluate(largest, run, measures, provider=provider).mean()
+        )
+    hosts = [
+        ir_measures.calc_aggregate([ir_measures.nDCG @ 3], judged, gg.read_run(run))
+        for judged in (qrels, gg.read_qrels(largest))
+    ]
+    assert hosts[0] == hosts[1]
+    with pytest.raises(gg.InputError, match="have different labels for one query and document"):
+        gg.read_qrels(tmp_path / "diversity.qrels")
+    with pytest.raises(gg.InputError, match="read with labels='subtopic'"):
+        gg.read_qrels(qrels, labels="iteration")
+
+
+@no_notices()
+def test_plain_qrels_have_one_subtopic() -> None:
+    run = frame_of({"q": [["x"], ["b"]]})
+    mean = gg.evaluate({"q": {"a": 3, "b": 2}, "r": {"a": 2}}, run, "SubtopicRecall@1 SubtopicRecall@2").mean()
+    assert [*mean.values()] == [0.0, 0.5]
+
+
+@no_notices()
+def test_session_measures_have_one_value_on_every_engine_in_blocks_and_in_ir_measures(tmp_path: Path) -> None:
+    random = Random(5)
+    searched = random_searches(random)
+    qrels = gg.read_qrels({query: {doc: random.randint(0, 3) for doc in "abcde"} for query in searched})
+    run = frame_of(searched)
+    names = "PerIteration(measure='RR')@2 SubtopicRecall@2 PerIteration nCG"
+    expected = gg.evaluate(qrels, run, names).mean()
+    path = tmp_path / "agent.run"
+    gg.write_run(run, path)
+    runs: list[Any] = [run.lazy(), duckdb.connect().from_arrow(run.to_arrow()), in_blocks(path, block=40)]
+    for same in runs:
+        assert gg.evaluate(qrels, same, names).mean() == pytest.approx(expected)
+    asked = [parse_measure(name) for name in expected]
+    in_host = ir_measures.calc_aggregate(asked, qrels, gg.read_run(run))
+    assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)
+
+
+def test_the_ledger_says_how_to_get_a_measure_of_all_results_at_iterations() -> None:
+    with pytest.raises(gg.MeasureError, match="needs all results, which the ledger lacks"):
+        gg.ledger({"q": {"a": 2}}, {"q": {"a": 1.0}}, measures="SubtopicRecall")
+
+
+def test_the_better_direction_is_that_of_the_inner_measure() -> None:
+    assert find_direction(parse_measure("PerIteration(measure='Fallout@5')@3")) == "down"
+    assert find_direction(parse_measure("PerIteration")) == "up"
+
+
+@pytest.mark.parametrize("inner", ["SRE@3", "nonsense", "PerIteration", "Bpref", "SubtopicRecall"])
+def test_an_inner_measure_that_is_not_computed_here_over_one_ranking_is_refused(inner: str) -> None:
+    with pytest.raises(gg.MeasureError, match="measure is a measure over one ranking that is computed here"):
+        parse_measure(f"PerIteration(measure='{inner}')")
