@@ -70,7 +70,7 @@ def test_a_picture_that_cannot_be_finished_leaves_what_stood_there(tmp_path: Pat
     (tmp_path / "a.svg").write_text("before")
     done = run_command(*CURVE, "--plot", tmp_path / "none" / "a.svg")
     assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    assert "does not exist. Create it" in done.stderr
 
     class Broken(Figure):
         def draw(self, _renderer: object) -> None:

@@ -49,3 +49,9 @@ def test_judge_merges_files_in_their_order(tmp_path: Path) -> None:
 def test_wrong_file_labels_are_errors(given: list[float], message: str) -> None:
     with pytest.raises(gg.InputError, match=message):
         labels(file_labels=given)
+
+
+def test_file_labels_and_runs_are_not_mixed() -> None:
+    asked = ("--scale", "0..4", "--agreement", "--file-labels", "1,2", "--run", "old.run")
+    done = run_command("judge", "people.csv", "model.csv", *asked)
+    assert done.returncode == 2 and "Leave out --file-labels" in done.stderr

@@ -177,6 +177,8 @@ def judge(
         raise InputError("the labels need a file: -o QRELS. --agreement alone writes none")
     if runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
+    if runs and (rule["file_labels"] or columns or label is not None):
+        raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
     systems = shared.find_systems(runs)
     if disputed is not None:
         pooling.check_sheet_name(disputed)
