@@ -123,6 +123,11 @@ def compare(
         judged, systems = shared.open_systems(qrels, runs, **reading)
         wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
         if gate.write_baseline is not None and kept is None and len(systems) == 1:
+            if required or gate.junit or gate.comment or plot or groups or baseline or settings["bounds"]:
+                raise InputError(
+                    "one run can only write a baseline. Leave out --require, --junit, --comment, --plot, --groups, "
+                    "--baseline and --bounds, or check one run with goodgain evaluate --require"
+                )
             _write_one(judged, systems, wanted, gate.write_baseline, rel, settings | {"columns": reading["columns"]})
             return
         comparison = compare_runs(

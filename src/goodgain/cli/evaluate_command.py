@@ -98,6 +98,8 @@ def evaluate(
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
+    if required and mean != MEANS[0]:
+        raise InputError(f"--require checks arithmetic means; leave out --mean {mean}")
     if groups is not None and (bounds or mean != MEANS[0]):
         raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
     if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.counting.coverage import SharedQueries
+from goodgain.counting.coverage import COVERAGE, SharedQueries
 from goodgain.errors import InputError
 from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
@@ -45,6 +45,7 @@ def write_baseline(
         _KEY: _VERSION,
         "system": system,
         "signature": scores.signature,
+        "rows": rows.height,
         "measures": rows.get_column("measure").unique(maintain_order=True).to_list(),
         "coverage": scores.coverage.to_dicts(),
         "absent_from_run": scores.queries.only_judged.sort().to_list(),
@@ -82,7 +83,13 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         if about[_KEY] != _VERSION:
             raise ValueError(f"its version is {about[_KEY]}")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
-        signature, known, coverage = about["signature"], about["measures"], pl.DataFrame(about["coverage"])
+        if rows.height < about["rows"]:
+            raise ValueError(f"it has {rows.height:,} of {about['rows']:,} rows")
+        signature, known, coverage = (
+            about["signature"],
+            about["measures"],
+            pl.DataFrame(about["coverage"], schema=COVERAGE),
+        )
         digest = signature["qrels"]
         absent, unknown = (pl.Series(about[name], dtype=pl.String) for name in ("absent_from_run", "without_judgments"))
     except (ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
@@ -94,6 +101,10 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         )
     if signature.get("order", order) != order:
         raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
+    if any(signature.get(name) != qrels.documents.get(name) for name in ("documents", "documents_of", "chunks")):
+        raise InputError(
+            f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
+        )
     missing = [name for name in measures if name not in known]
     if missing:
         raise InputError(f"{path}: has no values of {', '.join(missing)}. Write it again with these measures.")

@@ -9,6 +9,7 @@ import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector
 from goodgain.errors import InputError
+from goodgain.measures.good_gain import NumIter, NumResults
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
 _RESAMPLES = 999
@@ -34,7 +35,7 @@ def arrange_outcomes(
             raise InputError(f"outcomes= has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
     found = {}
     for outcome in outcomes.columns[2:]:
-        if outcome in measures:
+        if outcome in (*measures, str(NumIter), str(NumResults)):
             raise InputError(f"outcomes= has a column {outcome}, and so is a measure called. Rename the column.")
         wide = outcomes.pivot("system", on_columns=[*systems], index="query_id", values=outcome)
         values = pl.DataFrame({"query_id": query_ids}).join(wide, on="query_id", how="left", maintain_order="left")

@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<sign><=|>=|\S)", re.ASCII
 )
 
-#: Means that differ by at most this are equal: rounding.
+#: Means that differ by at most this share of the bound (or of 1) are equal: rounding.
 _EQUAL = 1e-12
 
 
@@ -99,7 +99,11 @@ class Outcome:
         if self.value is None or self.bound is None:
             return "has no value: there is no query for which every system has one"
         apart = abs(self.value - self.bound)
-        way = "equal" if apart <= _EQUAL else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        way = (
+            "equal"
+            if _is_equal(self.value, self.bound)
+            else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        )
         if self.baseline is not None:
             shifted = "" if self.bound == self.baseline else f", bound {self.bound:.4f}"
             way += f" (baseline {self.baseline:.4f}{shifted})"
@@ -223,12 +227,24 @@ def check_requirements(
         measured = _Measured(found.values, names, set(low), found.baseline, settings)
     else:
         scores = {"the run": found} if isinstance(found, Scores) else found
-        values = pl.concat(of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items())
-        shares = {name: of.coverage.item(0, "coverage") for name, of in scores.items()}
-        few = {name for name, share in shares.items() if share is not None and share < LOW_COVERAGE}
-        measured = _Measured(values, [*scores], few, None, Settings(alpha=alpha))
-    lines = (parse_requirement(line) if isinstance(line, str) else line for line in requirements)
+        lines = [parse_requirement(line) if isinstance(line, str) else line for line in requirements]
+        return [_check_scores(name, of, line, alpha) for line in lines for name, of in scores.items()]
+    lines = [parse_requirement(line) if isinstance(line, str) else line for line in requirements]
     return [outcome for line in lines for outcome in _check_line(measured, line)]
+
+
+def _check_scores(name: str, scores: Scores, line: Requirement, alpha: float) -> Outcome:
+    """Check a line for one system by its own queries, as `evaluate` shows them."""
+    share = scores.coverage.item(0, "coverage")
+    few = {name} if share is not None and share < LOW_COVERAGE else set()
+    values = scores.per_query.with_columns(system=pl.lit(name))
+    (outcome,) = _check_line(_Measured(values, [name], few, None, Settings(alpha=alpha)), line)
+    shown = scores[line.measure]
+    if outcome.value is not None and shown is not None and not _is_equal(outcome.value, shown):
+        raise InputError(
+            f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave it out."
+        )
+    return outcome
 
 
 def _check_line(measured: _Measured, line: Requirement) -> Iterator[Outcome]:
@@ -263,20 +279,29 @@ def _drop_incomplete(values: pl.DataFrame) -> Matrix:
 
 
 def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vector:
-    """Return p of each row: of a t-test against a number, of the Holm-corrected randomisation test against a baseline."""
+    """Return p of each row: of a t-test against a number, of the Holm-corrected randomisation test against a baseline.
+
+    If all queries differ equally from a number, the randomisation test stands in for the t-test.
+    """
     if not differences.shape[1]:
         return np.full(len(differences), np.nan)
-    if is_number:
-        return run_t_test(differences)
-    return correct_by_holm(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples))
+    randomised = run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)
+    if not is_number:
+        return correct_by_holm(randomised)
+    p = run_t_test(differences)  # not defined where all differences are the same
+    return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
 
 
 def _holds(value: float | None, sign: str, bound: float | None) -> bool:
     if value is None or bound is None:
         return False
-    if abs(value - bound) <= _EQUAL:
+    if _is_equal(value, bound):
         return sign in ("<=", ">=")
     return bool(_OPERATORS[sign](value, bound))
+
+
+def _is_equal(value: float, bound: float) -> bool:
+    return abs(value - bound) <= _EQUAL * max(1.0, abs(bound))
 
 
 def forbids_improvement(line: Requirement) -> bool:

@@ -1,0 +1,77 @@
+"""What a required line must not let pass, and what it must not check in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from goodgain.comparing.requirements import check_requirements
+from tests.support.command import run_command
+from tests.support.tables import ROOT
+
+FOLDER = ROOT / "qrels_examples" / "two_agents"
+QRELS, LATE, QUICK = FOLDER / "qrels.txt", FOLDER / "late.run", FOLDER / "quick.run"
+
+
+def test_a_run_that_finds_nothing_in_any_query_fails_a_significant_line() -> None:
+    labels = {f"q{k}": {"a": 3} for k in range(12)}
+    scores = gg.evaluate(labels, {query: {"other": 1.0} for query in labels}, "RR")
+    (outcome,) = check_requirements(scores, ["RR>=0.75 significant"])
+    assert not outcome.holds and outcome.significant
+    (alone,) = check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"b": 1.0}}, "RR"), ["RR>=0.75 significant"])
+    assert alone.holds and alone.p is None, "one query is not significant"
+
+
+def test_each_run_of_evaluate_is_checked_by_its_own_queries() -> None:
+    labels = {"a": {"x": 1, "y": 0}, "b": {"x": 1, "y": 0}, "c": {"x": 1, "y": 0}}
+    one = gg.evaluate(labels, {"a": {"x": 1.0}, "b": {"y": 1.0}, "c": {"x": 1.0}}, "GradedP@1")
+    other = gg.evaluate(labels, {"a": {"x": 1.0}, "b": {"unknown": 1.0}, "c": {"x": 1.0}}, "GradedP@1")
+    first, second = check_requirements({"one": one, "other": other}, ["GradedP@1>=0.9"])
+    assert (first.value, first.holds) == (pytest.approx(2 / 3), False)
+    assert (second.value, second.holds) == (1.0, True)
+
+
+def test_lines_on_sums_and_on_geometric_means_are_refused() -> None:
+    scores = gg.evaluate(QRELS, LATE, "NumRet")
+    with pytest.raises(gg.InputError, match="NumRet is a sum over queries"):
+        check_requirements(scores, ["NumRet>=400"])
+    done = run_command("evaluate", QRELS, LATE, "AP", "--mean", "geometric", "--require", "AP>=0.2")
+    assert done.returncode == 2 and "leave out --mean geometric" in done.stderr
+
+
+def test_a_bound_of_any_size_is_equal_up_to_rounding() -> None:
+    labels = {"q": {"a": 110_000}}
+    scores = gg.evaluate(labels, {"q": {"a": 1.0}}, "RankDCG@1")
+    (outcome,) = check_requirements(scores, [f"RankDCG@1>={100_000 * 1.1!r}"])
+    assert outcome.holds
+
+
+def test_one_run_that_only_writes_a_baseline_takes_no_gate(tmp_path: Path) -> None:
+    asked = ("-m", "nCG@6", "--write-baseline", tmp_path / "b.jsonl")
+    done = run_command("compare", QRELS, LATE, *asked, "--require", "nCG@6>=0.99")
+    assert done.returncode == 2 and "goodgain evaluate --require" in done.stderr
+    assert not (tmp_path / "b.jsonl").exists()
+
+
+def test_a_baseline_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    assert run_command("compare", QRELS, QUICK, "-m", "CG@3", "--write-baseline", whole).returncode == 0
+    cut.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:25]))
+    done = run_command("compare", QRELS, LATE, "-m", "CG@3", "--baseline-file", cut)
+    assert done.returncode == 2 and "of 75 rows" in done.stderr
+
+
+def test_a_baseline_with_other_chunks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    assert run_command("compare", QRELS, QUICK, "-m", "CG@3", "--write-baseline", path).returncode == 0
+    done = run_command("compare", QRELS, LATE, "-m", "CG@3", "--baseline-file", path, "--documents", "^(.+)_d[0-9]+$")
+    assert done.returncode == 2 and ("other judgments" in done.stderr or "other documents=" in done.stderr)
+
+
+def test_an_outcome_cannot_have_the_name_of_a_count(tmp_path: Path) -> None:
+    rows = "".join(f"q{k:02},{name},1\n" for k in range(1, 26) for name in ("quick", "late"))
+    (tmp_path / "o.csv").write_text("query_id,system,NumIter\n" + rows)
+    done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
+    assert done.returncode == 2 and "Rename the column" in done.stderr
