@@ -188,3 +188,21 @@ def test_wrong_mappings_say_what_to_do(tmp_path: Path) -> None:
     ):
         with pytest.raises(gg.InputError, match=message):
             gg.evaluate(QRELS, run, "CG", documents=documents, **options)
+
+
+def test_a_label_for_one_iteration_does_not_hide_that_of_another_chunk_for_any() -> None:
+    qrels = pl.DataFrame(
+        [("q", "0", "a-1", 3.0), ("q", "1", "a-2", 1.0), ("q", "1", "b-1", 1.0), ("q", "0", "b-1", 4.0)],
+        schema=["query_id", "iteration", "doc_id", "relevance"],
+        orient="row",
+    )
+    with no_notices():
+        read = gg.read_qrels(qrels, labels="iteration")
+    assert score(read, run_of(("q", 1, "a-1")), "CG", documents=PATTERN) == {"CG": 3}
+    assert score(read, run_of(("q", 1, "b-1")), "CG", documents=PATTERN) == {"CG": 0}, "its own label comes first"
+
+
+def test_a_tie_of_ranks_is_in_the_order_of_the_best_ranked_lines() -> None:
+    run = run_of(("q", 1, "c-1"), ("q", 1, "a-2"), ("q", 1, "b-1"), ("q", 1, "a-1"), ("q", 2, "z"))
+    run = run.with_columns(rank=pl.Series([1, 2, 1, 1, 1]))
+    assert score({"q": {"b": 3}}, run, "RR", documents=PATTERN) == {"RR": 1 / 2}

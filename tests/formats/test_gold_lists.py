@@ -112,3 +112,13 @@ def test_a_table_of_retrieved_documents_is_a_run() -> None:
         "EvidenceRecall(rel=1)@1": 0.5,
         "EvidenceRecall(rel=1)": 0.75,
     }
+
+
+def test_a_document_that_a_record_lists_twice_has_its_largest_label(tmp_path: Path) -> None:
+    path = tmp_path / "musique.jsonl"
+    paragraphs = [{"title": "Oslo", "is_supporting": yes} for yes in (True, False)] + [
+        {"title": "Rome", "is_supporting": False}
+    ]
+    path.write_text(json.dumps({"id": "q", "paragraphs": paragraphs}))
+    columns = {"id": "query_id", "paragraphs.title": "doc_id", "paragraphs.is_supporting": "relevance"}
+    assert gg.read_qrels(path, columns=columns).frame["relevance"].to_list() == [1, 0]

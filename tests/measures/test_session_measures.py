@@ -160,7 +160,7 @@ def test_the_better_direction_is_that_of_the_inner_measure() -> None:
     assert find_direction(parse_measure("PerIteration")) == "up"
 
 
-@pytest.mark.parametrize("inner", ["SRE@3", "nonsense", "PerIteration", "Bpref", "SubtopicRecall"])
+@pytest.mark.parametrize("inner", ["SRE@3", "nonsense", "PerIteration", "Bpref", "SubtopicRecall", "GradedP@3"])
 def test_an_inner_measure_that_is_not_computed_here_over_one_ranking_is_refused(inner: str) -> None:
     with pytest.raises(gg.MeasureError, match="measure is a measure over one ranking that is computed here"):
         parse_measure(f"PerIteration(measure='{inner}')")

@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, lacks, number_lines, number_rows
+from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, TextLines, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
 from goodgain.files.json_lines import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
@@ -86,6 +86,11 @@ def open_source(
         frame = pl.DataFrame(schema=types)
     else:
         _check_columns_found(names, known, found, str(path))
+    if any("." in name for name in columns) and "relevance" in frame.columns and isinstance(rows, TextLines):
+        # A record may list a document twice, with a paragraph that supports and one that does not.
+        record = pl.Series("record", rows.lines)
+        largest = pl.col("relevance").max().over("query_id", "doc_id", "record")
+        frame = frame.with_columns(record).with_columns(largest).drop("record")
     return stem(path), _add_label(OpenFrame(nw.from_native(frame), rows, found), label), False
 
 

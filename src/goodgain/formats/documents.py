@@ -94,6 +94,7 @@ class DocumentMap:
             is_eager = isinstance(rows, nw.DataFrame)
             rows = rows.with_row_index("line") if is_eager else rows
             whole = rows.filter(nw.col("mapped").max().over(*key) == 1)
+            whole = whole.sort("rank", "line", nulls_last=True) if is_eager and "rank" in columns else whole
             whole = whole.with_columns(**{name: one.over(*key) for name, one in best.items() if name in whole.columns})
             whole = whole.unique(key, keep="first", maintain_order=True) if is_eager else whole.unique(key)
             rows = nw.concat([rows.filter(nw.col("mapped").max().over(*key) == 0), whole])
@@ -115,10 +116,24 @@ class DocumentMap:
             grouped = replace(rows).group_by(kept_apart, maintain_order=True)
             return grouped.agg(one for one in others if one.meta.output_name() not in kept_apart).select(rows.columns)
 
+        def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
+            """Return the labels of each chunk at every iteration that its document has: its own, else that for any."""
+            document = replace(frame).get_column("doc_id").alias("document")
+            chunks, place = frame.with_columns(document), ["query_id", "document"]
+            any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
+            numbers = chunks.filter(pl.col("iteration").is_not_null()).select(*place, "iteration").unique()
+            grid = chunks.select(*place, "doc_id").unique(maintain_order=True).join(numbers, on=place)
+            own = chunks.select(*place, "doc_id", "iteration", "relevance")
+            grid = grid.join(own, on=[*place, "doc_id", "iteration"], how="left")
+            grid = grid.join(any_label, on=[*place, "doc_id"], how="left")
+            grid = grid.with_columns(relevance=pl.coalesce("relevance", "of_any")).drop_nulls("relevance")
+            return pl.concat([grid.select(frame.columns), frame.filter(pl.col("iteration").is_null())])
+
         by_iteration = ["iteration"] if qrels.labels is not None else []
         details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed", "has_subtopics")}
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
-        frame, rows = join(qrels.frame, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
+        given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
+        frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
         if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
             rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
         return Qrels(frame, rows=rows, ungraded=ungraded, **details)

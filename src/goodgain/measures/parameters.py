@@ -53,7 +53,11 @@ def _is_over_one_ranking(name: Any) -> bool:
         measure = parse_measure(name)
     except (MeasureError, AttributeError):
         return False
-    return measure.NAME not in SESSION_MEASURES and is_computed_here(measure)
+    return (
+        measure.NAME not in SESSION_MEASURES
+        and not str(measure.NAME).startswith("Graded")
+        and is_computed_here(measure)
+    )
 
 
 #: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
@@ -76,7 +80,10 @@ COMPUTED_RULES: dict[str, Rule] = {
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
-    "measure": Rule("a measure over one ranking that is computed here, such as 'nDCG@10'", _is_over_one_ranking),
+    "measure": Rule(
+        "a measure over one ranking that is computed here, and not a Graded one, such as 'nDCG@10'",
+        _is_over_one_ranking,
+    ),
 }
 
 

@@ -130,7 +130,8 @@ PerIteration = _declare(
         ),
     },
     example=("PerIteration(measure='P@2')@2", 0.75),
-    remark="the better direction and the threshold are those of the measure; a document that comes again counts again",
+    remark="the better direction and the threshold are those of the measure; a document that comes again counts again; "
+    "scores order an iteration, as they order a run with one iteration",
 )
 SubtopicRecall = _declare(
     "SubtopicRecall",
