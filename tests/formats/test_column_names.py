@@ -220,7 +220,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
     ),
     "a pandas frame for ir_measures": (
         lambda _: gg_in_ir_measures(RUN.to_pandas()),
-        r"give ir_measures goodgain.read_run\(run\)",
+        r"Give ir_measures goodgain.read_run\(run\)",
     ),
     "a run read for ir_measures": (lambda _: gg_in_ir_measures(gg.read_run(RUN.to_pandas())), None),
 }

@@ -41,7 +41,7 @@ def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     [
         ("avg_gain", "AvgGain@3"),
         ("sre@0", "from 1"),
-        ("sre@x", "sre@3 to cut off"),
+        ("sre@x", "sre@3 for a cutoff"),
         ("sre@3-l", "sre@3-l2.5"),
         ("sre@3-l0", "above 0"),
         ("sre-l-1", "sre@3-l2.5"),

@@ -187,13 +187,13 @@ def write_old_journal(path: Path, grades: dict[str, int]) -> None:
 FIRST_KEY = "3fbcb10fcb1392c8adf016447c2e492b27405f59e2cd579d2483d5a711c29538"
 
 
-def test_answers_by_the_first_prompt_are_counted_and_not_graded_anew_without_a_yes(tmp_path: Path) -> None:
+def test_answers_by_the_first_prompt_are_counted_and_not_graded_again_without_a_yes(tmp_path: Path) -> None:
     command = [word for word in write_job(tmp_path, 1)[3:] if word != "--yes"]
     write_old_journal(tmp_path / "grades.jsonl.journal", {FIRST_KEY: 2})
     with serve(lambda call: good(4)) as server:
         found = run_command(*command, "--base-url", server.url)
         assert (found.returncode, server.count) == (2, 0)
-        assert "the journal has 1 answers by the older prompt good-gain-1, and asks anew" in found.stderr
+        assert "the journal has 1 answers by the older prompt good-gain-1, and asks again" in found.stderr
         assert "Give --yes to send them" in found.stderr
         old = run_command(*command, "--base-url", server.url, "--prompt", "good-gain-1")
         assert (old.returncode, server.count) == (0, 0)

@@ -22,7 +22,7 @@ def test_a_range_of_iterations_is_one_measure_for_each() -> None:
     ("text", "message"),
     [
         ("CG@3-1", "from an iteration to a later one"),
-        ("CG@1-2000", "1,000 at most"),
+        ("CG@1-2000", "at most 1,000"),
         ("CG@0-3", "a whole number from 1"),
         ("nDCG@1-3", "only our measures take a range of iterations; name each cutoff: nDCG@1 nDCG@2 nDCG@3"),
         ("NumIter@1-3", "takes no @i"),
