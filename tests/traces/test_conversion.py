@@ -102,7 +102,7 @@ def test_an_interrupted_conversion_leaves_nothing_behind(chat: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "results", "said"),
     [
-        ("q1.json", None, "is the same file as the input"), ("a.run", "a.csv", ".parquet or .jsonl"), ("nowhere/a.run", None, "cannot be written"),
+        ("q1.json", None, "is the same file as the input"), ("a.run", "a.csv", ".parquet or .jsonl"), ("nowhere/a.run", None, "nowhere does not exist. Create it"),
         ("a.jsonl", "a.jsonl", "name of its own"), (".", None, "is a directory"),
     ],
 )  # fmt: skip
