@@ -34,7 +34,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_simulation(record: dict[str, Any]) -> bool:
-    return {"task_id", "messages"} <= record.keys()
+    # Other logs of messages have a task_id too.
+    return {"task_id", "messages"} <= record.keys() and not {"trial", "reward_info", "simulation_id"}.isdisjoint(record)
 
 
 def read(source: Source) -> Iterator[Trace]:
