@@ -75,3 +75,12 @@ def test_an_outcome_cannot_have_the_name_of_a_count(tmp_path: Path) -> None:
     (tmp_path / "o.csv").write_text("query_id,system,NumIter\n" + rows)
     done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
     assert done.returncode == 2 and "Rename the column" in done.stderr
+
+
+def test_two_rows_of_one_query_without_replicates_and_a_group_called_all_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_text("query_id,system,solved\nq01,quick,1\nq01,quick,0\n")
+    done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
+    assert done.returncode == 2 and "Add a column replicate" in done.stderr
+    (tmp_path / "g.csv").write_text("query_id,group\nq01,all\n")
+    done = run_command("evaluate", QRELS, LATE, "CG@3", "--groups", tmp_path / "g.csv")
+    assert done.returncode == 2 and "a group is called all" in done.stderr

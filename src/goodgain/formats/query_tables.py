@@ -36,6 +36,8 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
     if known.is_empty():
         raise InputError(f"{label}: no judged query has a group. Check that it names queries as the qrels do.")
+    if "all" in known.get_column("group"):
+        raise InputError(f"{label}: a group is called all, as the row of all queries is. Give it another name.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         notice(f"{label}: {len(lacking):,} of {len(judged):,} queries have no group: {shown}. They count in all only.")
@@ -57,6 +59,10 @@ def read_outcomes(source: Any) -> pl.DataFrame:
     if not names:
         raise InputError(f"{label}: has no outcome. Add a column of numbers, such as solved with 0 and 1.")
     frame = cast_texts(frame, ["query_id", "system"], label)
+    twice = frame.filter(frame.select("query_id", "system").is_duplicated())
+    if len(twice) and "replicate" not in frame.columns:
+        query_id, system = twice.select("query_id", "system").row(0)
+        raise InputError(f"{label}: has several rows of query {query_id} and system {system}. Add a column replicate.")
     for name in names:
         column = frame.get_column(name)
         if column.dtype == pl.String:
