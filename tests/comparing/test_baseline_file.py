@@ -66,7 +66,7 @@ def test_a_file_of_other_judgments_is_refused(tmp_path: Path, kept: Path) -> Non
 def test_what_does_not_fit_the_file_is_one_sentence(tmp_path: Path, kept: Path) -> None:
     def fails(message: str, measures: str = "nCG@3", **options: object) -> None:
         with pytest.raises(InputError, match=message):
-            compare(QRELS, {"late": LATE}, measures, **{"baseline_file": kept, **options})  # type: ignore[arg-type]
+            compare(QRELS, {"late": LATE}, measures, **{"baseline_file": kept, **options})  # type: ignore[arg-type]  # by name
 
     fails(r"has no values of CG@3\. Write it again", "CG@3")
     fails("was made with order='seen'", "nDCG@10", order="last")
