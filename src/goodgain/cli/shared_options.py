@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +16,13 @@ import click
 from goodgain.comparing.table_cells import PLACES, ROWS
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_run
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
+from goodgain.formats.run import name_runs
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
@@ -230,33 +233,86 @@ def open_systems(
     documents: str | None,
     documents_of: str,
     chunks: str,
-) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, if given, and open each run under the name of its system."""
+    replicates: bool = False,
+) -> tuple[Any, dict[str, Any]]:
+    """Read the qrels, if given, and open each run under the name of its system; with `replicates` a list of several."""
     judged: Qrels | None = None
     if qrels is not None:
         judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    named = find_systems(runs).items()
-    opened = {name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named}
-    return map_documents(judged, opened, documents, documents_of, chunks)
+    named, names = name_runs(find_systems(runs))
+    several = next((name for name, of in names.items() if len(of) > 1), None)
+    if several is not None and not replicates:
+        raise InputError(
+            f"{several}= names {len(names[several])} runs of one system. Name one: only compare, evaluate "
+            "and explain average several."
+        )
+    opened = {
+        name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named.items()
+    }
+    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
+    return judged, {name: [opened[run] for run in of] if len(of) > 1 else opened[name] for name, of in names.items()}
 
 
-def find_systems(runs: Sequence[str]) -> dict[str, str]:
-    """Return name -> path for runs given as PATH or NAME=PATH, each name once.
+def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
+    """Return name -> paths for runs given as PATH or NAME=PATH, each name once; NAME= may have several (replicates).
 
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
-    {'old': 'main/agent.run', 'agent': 'new/agent.run'}
+    {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
     """
     divided = [split_name(run) for run in runs]
     own = iter(name_systems([path for name, path in divided if not name]))
-    named: dict[str, str] = {}
+    named: dict[str, list[str]] = {}
     for name, path in divided:
         system = as_text(name) or next(own)
         if system in named:
             raise InputError(
-                f"two systems have the name {system}: {named[system]} and {path}; write NAME=FILE to name one"
+                f"two systems have the name {system}: {named[system][0]} and {path}; write NAME=FILE to name one"
             )
-        named[system] = path
+        named[system] = find_replicates(path) if name else [path]
+    _suggest_replicates(named)
     return named
+
+
+def find_files(runs: Sequence[str]) -> list[str]:
+    """Return the paths of all runs given as PATH, NAME=PATH or NAME=PATH,PATH."""
+    return [path for paths in find_systems(runs).values() for path in paths]
+
+
+def find_replicates(paths: str) -> list[str]:
+    """Return the files of NAME=: one, several divided by commas, or those of a pattern; a file of the whole name is one."""
+    if os.path.exists(paths):  # noqa: PTH110  # Path.exists raises an error for a very long text
+        return [paths]
+    found: list[str] = []
+    for path in paths.split(","):
+        is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110
+        files = sorted(glob.glob(path), key=_number_parts) if is_pattern else [path]  # noqa: PTH207  # any text
+        if not files:
+            raise InputError(f"{path}: no file matches this pattern")
+        found += files
+    return found
+
+
+def _number_parts(path: str) -> list[tuple[int, str]]:
+    """Return a key that sorts a.2.run before a.10.run."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+
+
+def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
+    """Give a notice if several systems are files named as `convert` names the runs of one: agent.1.run, agent.2.run."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for system, paths in named.items():
+        path = Path(paths[0])
+        front, _, last = stem(path).rpartition(".")
+        if front and last.isdecimal() and len(paths) == 1:
+            together.setdefault((front, str(path.parent)), []).append(system)
+    for (front, folder), systems in together.items():
+        if len(systems) > 1:
+            suffix = "".join(Path(named[systems[0]][0]).suffixes[-1:])
+            pattern = str(Path(folder) / f"{front}.*{suffix}")
+            notice(
+                f"{', '.join(systems)} look like runs of one system. If they are, write '{front}={pattern}': their values "
+                "are averaged query by query."
+            )
 
 
 def split_name(argument: str) -> tuple[str, str]:

@@ -345,6 +345,26 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
     return named
 
 
+def is_replicates(source: Any) -> bool:
+    """Return whether a source is a list of runs, not one of rows (tuples) or a run: several runs of one system."""
+    return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
+
+
+def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return each run under a name of its own, and system -> the names of its runs.
+
+    >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
+    {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}
+    """
+    named: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
+    for system, source in systems.items():
+        runs = source if is_replicates(source) else [source]
+        names[system] = [system] if len(runs) == 1 else [f"{system} (run {k})" for k in range(1, len(runs) + 1)]
+        named |= dict(zip(names[system], runs, strict=True))
+    return named, names
+
+
 def _has_repeats(frame: Frame) -> bool:
     results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
     if isinstance(results, nw.DataFrame):

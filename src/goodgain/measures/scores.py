@@ -41,6 +41,7 @@ class Scores:
         ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
+        replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
     """
 
     means: dict[str, float | None]
@@ -55,6 +56,7 @@ class Scores:
     notes: tuple[str, ...] = ()
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
+    replicates: tuple[Scores, ...] = ()
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
