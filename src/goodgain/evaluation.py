@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,14 +21,16 @@ from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
+from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
+from goodgain.formats.run import describe_likely_iteration, name_runs, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
+from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
@@ -50,6 +52,7 @@ def evaluate(
     provider: str | None = None,
     bounds: bool = False,
     groups: Any = None,
+    missing: str = "zero",
     columns: Columns | None = None,
     documents: Any = None,
     documents_of: str = "both",
@@ -59,7 +62,8 @@ def evaluate(
 
     Args:
         qrels: what `read_qrels` takes.
-        run: what `read_run` takes.
+        run: what `read_run` takes; or a list of several runs of one system (replicates). Then each value is the mean of
+            the query over the runs that have one, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
         rel: the smallest good label, for measures of iterations without their own `rel`: 1 for labels 0 and 1. None: 2. With
             rel=1, `nCG@6` means `nCG(rel=1)@6`; classic measures keep their own threshold.
@@ -68,6 +72,8 @@ def evaluate(
         bounds: also return the range of each value once unjudged results are labelled, from 0 to the largest label of the
             qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
         groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
+        missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
+            everywhere; `absent` leaves this run out for this query, unless all runs lack it.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
         documents: maps ids of chunks to documents before anything is counted: a table of chunk_id and doc_id (a file, a
             frame or a dict), or a regular expression with one group that matches whole ids: `^(.+)-\\d+$`. Other ids stay.
@@ -94,15 +100,40 @@ def evaluate(
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures, rel=rel)
-    with NoticesOfSystems() as notices, notices.of():
-        judged, searched = open_qrels_and_run(qrels, run, columns=columns)
-        judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
-        searched = mapped["run"]
-        warn_of_labels(judged.frame, asked, rel=rel)
-        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+    runs, _ = name_runs({"": run})
+    with NoticesOfSystems() as notices:
+        with notices.of():
+            judged = load_qrels(qrels, columns=columns)
+            judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
+            warn_of_labels(judged.frame, asked, rel=rel)
+            grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
-        scores = score_run(judged, searched, asked, rel=rel, **options)
+        scores = score_replicates(judged, runs, asked, notices, columns=columns, missing=missing, rel=rel, **options)
     return replace(scores, notes=notices.texts)
+
+
+def score_replicates(
+    qrels: Qrels,
+    runs: Mapping[str, Any],
+    asked: Sequence[ir_measures.Measure],
+    notices: NoticesOfSystems,
+    *,
+    missing: str,
+    columns: Columns | None = None,
+    groups: pl.DataFrame | None = None,
+    **options: Any,
+) -> Scores:
+    """Score the runs of one system by name, and average them query by query; options as in `score_run`."""
+    check_missing(missing)
+    if len(runs) > 1 and options["bounds"]:
+        raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run.")
+    scores = []
+    for name, run in runs.items():
+        with notices.of(name):
+            _, searched = open_qrels_and_run(qrels, run, columns=columns)
+            scores.append(score_run(qrels, searched, asked, **options))
+    found = average_scores(scores, asked, missing=missing)
+    return found if groups is None else replace(found, by_group=average_groups(found.per_query, asked, groups))
 
 
 def score_run(
@@ -114,14 +145,13 @@ def score_run(
     order: str,
     provider: str | None,
     bounds: bool = False,
-    groups: pl.DataFrame | None = None,
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
     """Score an opened run as `evaluate` does, without the notices on the qrels alone.
 
     Args:
-        qrels, run, asked, order, provider, bounds, groups: as in `evaluate`, read and parsed.
+        qrels, run, asked, order, provider, bounds: as in `evaluate`, read and parsed.
         rel: the threshold that the measures were parsed with.
         low: False leaves the notice on low coverage to the caller.
         unasked: the measures that the user did not ask for.
@@ -155,7 +185,7 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
-    return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
+    return scores
 
 
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:

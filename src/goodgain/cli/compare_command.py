@@ -113,7 +113,7 @@ def compare(
     gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
     layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
-    inputs = [qrels, kept, groups, outcomes, *shared.find_systems(runs).values()]
+    inputs = [qrels, kept, groups, outcomes, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
     solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
     lines = [parse_requirement(text, rel=rel, outcomes=solved) for text in required]

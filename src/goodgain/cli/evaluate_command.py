@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
-from goodgain.evaluation import score_run
+from goodgain.evaluation import score_replicates
 from goodgain.formats import Qrels
-from goodgain.formats.column_names import check_columns_used
 from goodgain.formats.query_tables import read_groups
+from goodgain.formats.run import name_runs
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -66,6 +65,7 @@ from goodgain.measures.thresholds import warn_of_labels
     help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
 )
 @shared.groups_option
+@shared.missing_option
 @shared.order_option
 @shared.reading_options
 def evaluate(
@@ -86,13 +86,15 @@ def evaluate(
     bounds: bool,
     human: str | None,
     groups: Path | None,
+    missing: str,
     order: str,
     **reading: Any,
 ) -> None:
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
     QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
-    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
+    Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
+    query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
     if no_summary and not by_query:
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
@@ -121,21 +123,24 @@ def evaluate(
         ) from None
     shared.check_outputs(
         [output.path, junit],
-        [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()],
+        [qrels, human, *shared.find_files(arguments if named else arguments[:1])],
     )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
+        judged, systems = shared.open_systems(
+            qrels, arguments if named else arguments[:1], **reading, replicates=human is None
+        )
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
         with NoticesOfSystems() as notices:
-            for name, run in systems.items():
-                with notices.of(name) if several else nullcontext():
-                    check_columns_used(reading["columns"], run, judged)
-                    scores[name] = score_run(judged, run, asked, **options)
+            for name, source in systems.items():
+                runs, _ = name_runs({name if several else "": source})
+                scores[name] = score_replicates(
+                    judged, runs, asked, notices, missing=missing, columns=reading["columns"], **options
+                )
         values = [
             *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
             *(_list_values_by_group(scores) if groups is not None else ()),

@@ -67,7 +67,7 @@ def explain(
     """
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
-    shared.check_outputs([output.path], [qrels, *shared.find_systems([base, new]).values(), *results])
+    shared.check_outputs([output.path], [qrels, *shared.find_files([base, new]), *results])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, [base, new], **reading)
         opened = list(results) if results else None

@@ -97,7 +97,7 @@ def curve(
     stopped counts as having empty iterations. "searching" is the number of queries that still search, "coverage" the judged
     share of the new results of this iteration. A terminal also shows each curve as a line of small bars.
     """
-    shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
+    shared.check_outputs([plot, output.path], [qrels, *shared.find_files(runs)])
     judged, systems = shared.open_systems(qrels, runs, **reading)
     frame = iteration_curves.curve(
         judged, systems, measures, rel=rel, upto=upto, seed=seed, resamples=resamples, columns=reading["columns"]

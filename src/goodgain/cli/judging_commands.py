@@ -63,7 +63,7 @@ def pool(
     RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
     pooling.check_sheet_name(output)
-    shared.check_outputs([output], [*shared.find_systems(runs).values(), qrels, results])
+    shared.check_outputs([output], [*shared.find_files(runs), qrels, results])
     judged, systems = shared.open_systems(qrels, runs, **reading)
     pooled = pooling.pool(
         systems,
@@ -179,7 +179,7 @@ def judge(
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     if runs and (rule["file_labels"] or columns or label is not None):
         raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
-    systems = shared.find_systems(runs)
+    systems = shared.find_single_runs(runs)
     if disputed is not None:
         pooling.check_sheet_name(disputed)
     shared.check_outputs([output, disputed], [*grades, *systems.values()])

@@ -165,7 +165,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     sends = batch is None and (audited is not None or not answered)
     key = Key(options["key_variable"], options["headers"]) if sends else None
     job = model_labels.prepare_job(
-        shared.find_systems(sources),
+        shared.find_single_runs(sources),
         options["queries"],
         options["model"],
         {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
@@ -232,7 +232,7 @@ def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[st
         check_sheet_name(disputed)
     named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
     outputs = [output, write, disputed, options["journal"]]
-    shared.check_outputs(outputs, [*shared.find_systems(sources).values(), *read, *named])
+    shared.check_outputs(outputs, [*shared.find_files(sources), *read, *named])
 
 
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:

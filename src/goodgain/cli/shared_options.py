@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import click
 
 from goodgain.comparing.table_cells import PLACES, ROWS
-from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
-from goodgain.formats import Qrels, Run
+from goodgain.formats import Qrels
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
 from goodgain.formats.run import name_runs
+from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
@@ -91,6 +91,12 @@ bounds_option = click.option(
     help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
 groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(MISSING),
+    default=MISSING[0],
+    help="A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
+)
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
@@ -239,13 +245,7 @@ def open_systems(
     judged: Qrels | None = None
     if qrels is not None:
         judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    named, names = name_runs(find_systems(runs))
-    several = next((name for name, of in names.items() if len(of) > 1), None)
-    if several is not None and not replicates:
-        raise InputError(
-            f"{several}= names {len(names[several])} runs of one system. Name one: only compare, evaluate "
-            "and explain average several."
-        )
+    named, names = name_runs(find_systems(runs) if replicates else find_single_runs(runs))
     opened = {
         name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named.items()
     }
@@ -276,6 +276,17 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
 def find_files(runs: Sequence[str]) -> list[str]:
     """Return the paths of all runs given as PATH, NAME=PATH or NAME=PATH,PATH."""
     return [path for paths in find_systems(runs).values() for path in paths]
+
+
+def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
+    """Return name -> path as `find_systems`; raise `InputError` for a system with several runs."""
+    systems = find_systems(runs)
+    for name, paths in systems.items():
+        if len(paths) > 1:
+            raise InputError(
+                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, compare and explain average several."
+            )
+    return {name: path for name, (path,) in systems.items()}
 
 
 def find_replicates(paths: str) -> list[str]:

@@ -360,7 +360,8 @@ def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, lis
     names: dict[str, list[str]] = {}
     for system, source in systems.items():
         runs = source if is_replicates(source) else [source]
-        names[system] = [system] if len(runs) == 1 else [f"{system} (run {k})" for k in range(1, len(runs) + 1)]
+        numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
+        names[system] = numbered if len(runs) > 1 else [system]
         named |= dict(zip(names[system], runs, strict=True))
     return named, names
 

@@ -58,6 +58,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     share = coverage.item(0, "coverage")
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"} | {
         "replicates": len(runs),
+        **({"missing": missing} if missing != MISSING[0] else {}),
         "absent_from_run": len(absent),
         "without_judgments": len(without),
         "unjudged": 0.0 if share is None else 1 - share,
