@@ -102,6 +102,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], list[str]]] = {
         ["nDCG@10", "R(rel=2)@100", "SRE", "SRR", *(f"{name}@{i}" for name in ("nCG", "NumGood") for i in range(1, 7))],
     ),
     "lost_documents": (("seen",), _iterated(4)),
+    "repeated_runs": (("seen",), ["nDCG@10", "nCG@3", "SRR@3", "SRE@3"]),
     "ungraded": (
         ("seen",),
         [f"{name}@{k}" for k in (2, 5) for name in (*_GRADED, "GradednDCG(ideal='ranking')", "P")],

@@ -8,8 +8,8 @@ from math import log2
 
 import pytest
 
+from tests.support import make_repeated_runs, make_two_agents
 from tests.support.make_expected import EXAMPLES, FOLDER, expected, source
-from tests.support.make_two_agents import make_files
 from tests.support.random_runs import read_qrels_text, read_run_text
 
 Numbers = dict[str, dict[str, dict[str, float]]]
@@ -42,9 +42,11 @@ def test_every_folder_has_its_numbers_and_its_readme() -> None:
         assert (FOLDER / folder / "README.md").is_file()
 
 
-def test_the_runs_of_two_agents_are_those_that_their_script_writes() -> None:
+@pytest.mark.parametrize("folder", ["two_agents", "repeated_runs"])
+def test_runs_that_are_made_up_are_those_that_their_script_writes(folder: str) -> None:
+    make_files = {"two_agents": make_two_agents, "repeated_runs": make_repeated_runs}[folder].make_files
     for name, text in make_files().items():
-        assert (FOLDER / "two_agents" / name).read_text(encoding="utf-8") == text
+        assert (FOLDER / folder / name).read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("folder", EXAMPLES)
