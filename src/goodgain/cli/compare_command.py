@@ -16,12 +16,11 @@ from goodgain.cli.printed_tables import format_signature, open_console, print_fr
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison, add_fixed_iterations
 from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
+from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
-from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
-from goodgain.comparing.rendering import render_briefly, render_on_terminal
 from goodgain.comparing.requirements import Requirement, parse_requirement
-from goodgain.comparing.table_cells import Layout, stack_groups
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
