@@ -16,12 +16,11 @@ from goodgain.cli.printed_tables import format_signature, open_console, print_fr
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison, add_fixed_iterations
 from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
+from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
-from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
-from goodgain.comparing.rendering import render_briefly, render_on_terminal
 from goodgain.comparing.requirements import Requirement, parse_requirement
-from goodgain.comparing.table_cells import Layout, stack_groups
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
@@ -56,6 +55,16 @@ _comparison_options = shared.join_options(
     shared.groups_option,
     shared.file_option(
         "--outcomes", help="A table of query_id, system and numbers such as solved: each is one more measure."
+    ),
+    shared.missing_option,
+    click.option(
+        "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
+    ),
+    click.option(
+        "--pass-k",
+        type=shared.COUNT,
+        metavar="K",
+        help="With several runs of a system and --require lines with a number: the K of pass@k and pass^k.",
     ),
     click.option("--seed", type=int, default=42, help="Seed of the randomisation test and the bootstrap."),
     click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both."),
@@ -108,7 +117,8 @@ def compare(
 ) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.
 
-    QRELS and RUN are as in evaluate; NAME=RUN names a system.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
+    system: their values are averaged query by query.
     """
     gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
     layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
@@ -120,7 +130,7 @@ def compare(
     reading = {name: settings.pop(name) for name in shared.READING}
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(qrels, runs, **reading)
+        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
         wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
         if gate.write_baseline is not None and kept is None and len(systems) == 1:
             if required or gate.junit or gate.comment or plot or groups or baseline or settings["bounds"]:
@@ -136,6 +146,7 @@ def compare(
             wanted,
             rel=rel,
             baseline=baseline or (None if kept else _find_baseline(lines, list(systems), settings["against"])),
+            require=lines,
             columns=reading["columns"],
             **settings,
         )
@@ -189,7 +200,7 @@ def _write_one(
         [*add_fixed_iterations(parse_measures(measures, rel=rel), settings["iterations"]), NumIter, NumResults]
     )
     scores = run_evaluate(
-        qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns")}
+        qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns", "missing")}
     )
     outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])
     write_baseline(scores, path, system=name, outcomes=outcomes)

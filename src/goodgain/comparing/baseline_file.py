@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
 from goodgain.measures.ledger_values import average_queries
+from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 
 #: What the first line of every such file has, with the version of its form.
@@ -37,10 +39,15 @@ def write_baseline(
         system: the name of the system.
         outcomes: what `read_outcomes` returned; the rows of other systems are left out.
     """
-    rows = scores.per_query
+    missing = scores.signature.get("missing", "zero")
+    runs = [
+        find_values(of, scores.queries, missing).with_columns(replicate=pl.lit(str(k)))
+        for k, of in enumerate(scores.replicates, 1)
+    ]
+    rows = pl.concat(runs or [scores.per_query.with_columns(replicate=pl.lit(None, pl.String))]).select(*_COLUMNS)
     if outcomes is not None:
         own = outcomes.filter(system=system).drop("system").unpivot(index="query_id", variable_name="measure")
-        rows = pl.concat([rows, own.select("query_id", "measure", "value")])
+        rows = pl.concat([rows, own.with_columns(replicate=pl.lit(None, pl.String)).select(*_COLUMNS)])
     about = {
         _KEY: _VERSION,
         "system": system,
@@ -51,17 +58,9 @@ def write_baseline(
         "absent_from_run": scores.queries.only_judged.sort().to_list(),
         "without_judgments": scores.queries.only_searched.sort().to_list(),
     }
-    rows = rows.with_columns(replicate=pl.lit(None, pl.String)).select(*_COLUMNS)
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         file.write(rows.write_ndjson().encode())
-
-
-def take_outcomes(scores: Scores, names: Iterable[str], system: str) -> pl.DataFrame:
-    """Return outcomes that a baseline file has, in the form of `read_outcomes`."""
-    known = scores.per_query.filter(pl.col("measure").is_in([*names]))
-    wide = known.pivot("measure", on_columns=[*names], index="query_id", values="value")
-    return wide.select("query_id", pl.lit(system).alias("system"), *names)
 
 
 def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str) -> Scores:
@@ -113,6 +112,9 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent)
     means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
     none = values.select("query_id").clear()
-    return Scores(
+    scores = Scores(
         {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None
     )
+    runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
+    whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
+    return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))

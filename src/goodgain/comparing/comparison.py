@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.baseline_file import read_baseline, take_outcomes, write_baseline
+from goodgain.comparing.baseline_file import read_baseline, write_baseline
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.outcomes import arrange_outcomes, correlate
-from goodgain.comparing.pairs_table import average_rows, compare_pairs, correct_over_groups
-from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
+from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
+from goodgain.comparing.pairs_table import arrange_values, average_rows, compare_pairs, correct_over_groups
+from goodgain.comparing.replicate_tables import (
+    arrange_runs,
+    list_replicate_notes,
+    tabulate_detectable,
+    tabulate_flips,
+    tabulate_noise,
+    tabulate_replicates,
+)
+from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
-from goodgain.comparing.table_cells import Findings, Layout
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
@@ -26,10 +35,11 @@ from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups, read_outcomes
-from goodgain.formats.run import check_systems
+from goodgain.formats.run import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -39,11 +49,14 @@ if TYPE_CHECKING:
 #: The name of the system of a baseline file.
 _BASELINE = "baseline"
 
+_VALUES = ("query_id", "measure", "system", "value")
+
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
 
-class Comparison(Findings):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
     """The comparison of systems on the same queries.
 
     Attributes:
@@ -69,11 +82,38 @@ class Comparison(Findings):
         correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
             system), low, high (bootstrap interval). A tau that does not exist is null.
         outcomes: with `outcomes`, query_id, system, and a column for each outcome.
-        scores: system -> its scores, NumIter and NumResults included.
+        scores: system -> its scores, NumIter and NumResults included; of several runs in `Scores.replicates`.
+        replicates: a row per measure and system with several runs: system, measure, replicates (runs), mean, within,
+            between (variances), icc, best, worst (mean of a run), oracle_pick (mean of the best value of each query).
+        flips: with `require`, a row per system with several runs and line with a number: system, requirement, k, pass_at_k,
+            pass_all_k, flip_rate, ever_flips.
+        noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
+            two_single_runs (the largest difference of two single runs of `against`, 95 %). Of 20 queries or more.
+        detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
+            difference, queries, power, replicates. The first row is the smallest difference that these queries show with
+            power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the number
+            of runs of each system that it takes on these queries. Null: no number suffices.
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
     """
+
+    systems: pl.DataFrame
+    coverage: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+    groups: pl.DataFrame | None
+    correlations: pl.DataFrame | None
+    outcomes: pl.DataFrame | None
+    scores: Mapping[str, Scores]
+    replicates: pl.DataFrame
+    flips: pl.DataFrame
+    noise: pl.DataFrame
+    detectable: pl.DataFrame
 
     def to_text(
         self,
@@ -157,6 +197,10 @@ def compare(
     groups: Any = None,
     outcomes: Any = None,
     baseline_file: str | os.PathLike[str] | None = None,
+    missing: str = "zero",
+    require: Iterable[str | Requirement] = (),
+    pass_k: int | None = None,
+    detect: float | None = None,
     columns: Columns | None = None,
     documents: Any = None,
     documents_of: str = "both",
@@ -166,7 +210,8 @@ def compare(
 
     Args:
         qrels: what `read_qrels` takes.
-        systems: name -> what `read_run` takes; two or more.
+        systems: name -> what `read_run` takes, or a list of several runs of the system (replicates); two or more. Values of
+            replicates are averaged query by query, and all tests are over queries.
         measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
             that only a provider of ir_measures knows, higher is better.
         rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
@@ -189,6 +234,11 @@ def compare(
             compared as one more measure, for which higher is better, and correlated with the others.
         baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
             enough then.
+        missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
+            everywhere; `absent` leaves this run out for this query, unless all runs lack it.
+        require: lines such as `nCG@3>=0.5`, for `flips`; their measures are compared too. `check_requirements` checks them.
+        pass_k: k of `flips`; None: the smallest number of runs of a query.
+        detect: the difference for `detectable`; None: the observed one.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
         documents, documents_of, chunks: as in `evaluate`.
 
@@ -209,51 +259,68 @@ def compare(
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
-    runs = check_systems(systems, least=2 if baseline_file is None else 1)
+    check_missing(missing)
+    runs, runs_of = name_runs(check_systems(systems, least=2 if baseline_file is None else 1))
     if baseline_file is not None:
-        baseline = _check_baseline_file(runs, baseline, against, bounds=bounds)
-    names = [*([_BASELINE] if baseline_file is not None else []), *runs]
-    pairs = _choose_pairs(names, baseline, against)
+        baseline = _check_baseline_file(runs_of, baseline, against, bounds=bounds)
+    if bounds and len(runs) > len(runs_of):
+        raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
+    if detect is not None and not detect > 0:
+        raise InputError(f"detect={detect!r}: give a difference above 0, such as 0.02")
+    if pass_k is not None:
+        check_whole_number("pass_k", pass_k, 1)
+    names = [*([_BASELINE] if baseline_file is not None else []), *runs_of]
+    compared = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
+    lines = [parse_requirement(line, rel=rel) if isinstance(line, str) else line for line in require]
+    lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
+    asked = parse_measures([*asked, *(line.measure for line in lines)])
     judged = load_qrels(qrels, columns=columns)
     judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
+    scores = {}
+    if baseline_file is not None:
+        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order)
     unasked = [measure for measure in needed if measure not in asked]
-    kept = (
-        {}
-        if baseline_file is None
-        else {_BASELINE: read_baseline(baseline_file, judged, map(str, needed), order=order)}
-    )
     options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
     scored, reaches = _score_systems(judged, runs, needed, columns, options)
-    scores = kept | scored
-    queries = {name: of.queries for name, of in scores.items()}
-    few_shared = describe_shared_queries(queries)
+    scores |= {
+        name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
+    }
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
+    queries = {name: of.queries for name, of in scored.items()}
     query_ids = judged.frame.get_column("query_id").unique().sort()
-    values = _build_matrices(scores, needed, query_ids)
     better = {str(measure): find_direction(measure) for measure in asked}
-    solved: dict[str, Matrix] = {}
-    given = None if outcomes is None else read_outcomes(outcomes)
-    if given is not None:
-        if baseline_file is not None:
-            given = given.filter(pl.col("system") != _BASELINE)
-            given = pl.concat([given, take_outcomes(kept[_BASELINE], given.columns[2:], _BASELINE)])
-        solved = arrange_outcomes(given, names, query_ids.to_list(), [*better])
-    correlations = correlate(solved, {name: values[name] for name in better}, names, settings) if solved else None
-    values, better = values | solved, better | dict.fromkeys(solved, "up")
-    complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}
-    matched = {name: np.ascontiguousarray(values[name][:, complete[name]]) for name in better}
-    about = _tabulate_systems(scores, values)
+    by_system = _stack_systems({name: of.per_query for name, of in scores.items()})
+    # one value per query, measure and system: the only place where several runs of a system can be averaged
+    values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
+    given, solved = None, []
+    if outcomes is not None:
+        found = read_outcomes(outcomes)
+        solved = found.columns[2:]
+        given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
+        values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
+    matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
+    check_outcomes({name: matrices[name] for name in solved})
+    correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
+    better |= dict.fromkeys(solved, "up")
+    tested = {name: matrices[name] for name in better}
+    matched = _drop_incomplete(tested)
+    about = _tabulate_systems(scores, matrices)
     means = _tabulate_means(matched, better, names)
-    found = _add_costs(compare_pairs(matched, better, names, pairs, settings), about)
+    pairs = _add_costs(compare_pairs(matched, better, names, compared, settings), about)
     if bounds:
-        means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
+        means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
+    replicates_of = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
+    replicates = tabulate_replicates(replicates_of, better)
+    detectable = tabulate_detectable(pairs, matched, names, replicates, alpha=alpha, detect=detect)
     notes = [
         *([Note(few_shared)] if few_shared else []),
-        *list_notes(asked, values, about, queries, outcomes=[*solved]),
+        *list_notes(asked, matrices, about, queries, outcomes=solved),
+        *list_replicate_notes(scores, replicates_of, detectable, len(query_ids), detect),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
@@ -261,15 +328,24 @@ def compare(
         systems=about,
         coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
         means=means,
-        pairs=found,
-        values=_tabulate_values(scores, solved, query_ids, [*better]),
+        pairs=pairs,
+        values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
         notes=tuple(note.text for note in notes),
-        signature=_build_signature(scored, settings) | ({"against": against} if against else {}),
-        groups=None if members is None else _compare_groups(values, members, query_ids, better, names, pairs, settings),
+        signature=_build_signature(
+            {name: of for name, of in scores.items() if name != _BASELINE or baseline_file is None}, settings
+        )
+        | ({"against": against} if against else {}),
+        groups=None
+        if members is None
+        else _compare_groups(tested, members, query_ids, better, names, compared, settings),
         correlations=correlations,
-        outcomes=given,
+        outcomes=None if given is None else given.pivot("measure", on_columns=solved, index=["query_id", "system"]),
         scores=scores,
+        replicates=replicates,
+        flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
+        noise=tabulate_noise(replicates_of, pairs),
+        detectable=detectable,
     )
 
 
@@ -297,26 +373,15 @@ def _compare_groups(
     tables = []
     for (group,), of in members.group_by("group", maintain_order=True):
         is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-        matched = {name: np.ascontiguousarray(values[name][:, is_member]) for name in better}
-        matched = {name: of[:, np.isfinite(of).all(axis=0)] for name, of in matched.items()}
+        matched = _drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
         tested = compare_pairs(matched, better, names, pairs, settings)
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
     return correct_over_groups(pl.concat(tables), settings.alpha)
 
 
-def _tabulate_values(
-    scores: Mapping[str, Scores], solved: Mapping[str, Matrix], query_ids: pl.Series, names: list[str]
-) -> pl.DataFrame:
-    """Return the columns of `Comparison.values`."""
-    tested = _stack_systems({name: of.per_query for name, of in scores.items()})
-    tested = tested.filter(pl.col("measure").is_in([name for name in names if name not in solved]))
-    outcomes = [
-        pl.DataFrame({"query_id": query_ids, "value": row}).with_columns(measure=pl.lit(outcome), system=pl.lit(system))
-        for outcome, of in solved.items()
-        for system, row in zip(scores, of, strict=True)
-    ]
-    frames = [tested, *outcomes]
-    return pl.concat(frame.select("query_id", "measure", "system", pl.col("value").fill_nan(None)) for frame in frames)
+def _drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Leave out the queries for which a system has no value."""
+    return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
 
 
 def _score_systems(
@@ -378,23 +443,6 @@ def add_fixed_iterations(
     return parse_measures(found)
 
 
-def _build_matrices(
-    scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure], query_ids: pl.Series
-) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN."""
-    columns = [str(k) for k in range(len(scores))]
-    numbered = zip(columns, scores.values(), strict=True)
-    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
-    by_measure = long.partition_by("measure", as_dict=True)
-    found: dict[str, Matrix] = {}
-    for name in map(str, measures):
-        values = by_measure.get((name,), long.clear())
-        wide = values.pivot("system", on_columns=columns, index="query_id", values="value")
-        wide = query_ids.to_frame().join(wide, on="query_id", how="left", maintain_order="left")
-        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
-    return found
-
-
 def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
     """Return a row per system: its queries, its cost, and the judged share of its results."""
     signed = [of.signature for of in scores.values()]
@@ -441,6 +489,8 @@ def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
-    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged")
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
     first = next(iter(scores.values())).signature
-    return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()
+    several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
+    made = {name: value for name, value in first.items() if name not in of_run} | settings._asdict()
+    return made | ({"replicates": several} if several else {})

@@ -10,8 +10,8 @@ import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.comparing.table_cells import count_queries
 from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure

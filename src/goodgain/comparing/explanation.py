@@ -19,7 +19,8 @@ from goodgain.comparing.causes import (
     tabulate_queries,
 )
 from goodgain.comparing.comparison_notes import describe_shared_queries
-from goodgain.comparing.explanation_screens import add_sentences, render_html, write_explanation
+from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
+from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import find_wasted, read_results_of, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
@@ -100,7 +101,7 @@ class Explanation:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return render_html(self)
+        return write_html(build_screen(self))
 
 
 def explain(

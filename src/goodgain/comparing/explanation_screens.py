@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from goodgain.comparing.causes import Parts, add_up
-from goodgain.comparing.rendering import build_rich_table, escape_markdown, write_grid
-from goodgain.comparing.table_cells import Cell, Grid, count_queries
+from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, write_markdown
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError
-from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
+from goodgain.files.escaping import escape_controls
 from goodgain.measures.good_gain import NumDup
 
 if TYPE_CHECKING:
@@ -43,13 +42,6 @@ _HAPPENED_IN_BOTH = {
 }
 #: How many documents a line names, and how many characters of a text it has.
 _NAMED, _LONGEST = 3, 70
-
-
-class Line(NamedTuple):
-    """A text with its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of the one above."""
-
-    text: str
-    level: int = 0
 
 
 class Account:
@@ -144,7 +136,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
                 before, after = _sum_sides(queries, f"{part}_")
                 rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
-            yield _build_grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
+            yield Grid.of(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
         if causes.height:
             rows = [
                 [
@@ -157,7 +149,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             total = math.fsum(causes.get_column("amount"))
             rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
             header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
-            yield _build_grid(f"Causes of the difference in {parts.numerator}", header, 1, rows)
+            yield Grid.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
         for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
             shown = changed.head(of.top)
             yield from [Line(title, -1)] * bool(shown.height)
@@ -253,11 +245,11 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         ]
         header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
         if rows:
-            yield _build_grid(f"Good documents, {measure}", header, 2, rows)
+            yield Grid.of(f"Good documents, {measure}", header, 2, rows)
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[_name(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield _build_grid(
+        yield Grid.of(
             "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
         )
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
@@ -265,9 +257,7 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
             [_name(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield _build_grid(
-            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
-        )
+        yield Grid.of("Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows)
 
 
 def _build_iterations_grid(of: Explanation) -> Grid:
@@ -288,16 +278,8 @@ def _build_iterations_grid(of: Explanation) -> Grid:
             found.append("! " * row["brought_nothing_good"] + head + "".join(others))
         header.append(f"{name} found")
         columns.append(found or ["never searched"])
-    rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue="–"), 1)]
-    return _build_grid(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
-
-
-def _build_grid(title: str, header: list[str], words: int, rows: Iterable[Iterable[str]]) -> Grid:
-    return Grid(title, header, words, [[*map(Cell, row)] for row in rows])
-
-
-#: Level of a line -> how Markdown writes it.
-_MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
+    rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
+    return Grid.of(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
@@ -309,27 +291,7 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
         frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
         content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
-    written = []
-    for part in build_screen(of, query):
-        if isinstance(part, Grid):
-            title = _MARKDOWN[-1].format(escape_markdown(part.title))
-            written.append(f"{title}\n{write_grid(part, 'markdown').rstrip()}")
-        else:
-            written.append(_MARKDOWN[part.level].format(escape_markdown(part.text)))
-    return "".join(written).lstrip("\n") + "\n"
-
-
-def render_html(of: Explanation) -> str:
-    """Return the first screen as HTML, with every text escaped."""
-    shown = []
-    for part in build_screen(of):
-        if isinstance(part, Grid):
-            cells = [[HtmlCell(cell.text) for cell in row] for row in part.rows]
-            shown.append(write_table(part.title, part.header, cells, words=part.words))
-        else:
-            text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
-            shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
-    return "".join(shown)
+    return write_markdown(build_screen(of, query))
 
 
 def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
@@ -396,7 +358,7 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 def show(value: float | None, sign: str = "") -> str:
     """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
     if value is None:
-        return "–"
+        return ABSENT
     shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
     return "0" if shown in ("-0", "+0") else shown
 

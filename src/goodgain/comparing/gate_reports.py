@@ -12,9 +12,8 @@ import polars as pl
 from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.rendering import escape_markdown
+from goodgain.comparing.rendering import count_queries, escape_markdown
 from goodgain.comparing.requirements import Outcome
-from goodgain.comparing.table_cells import count_queries
 from goodgain.errors import MeasureError
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.names import parse_measure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -49,6 +49,25 @@ def compare_pairs(
             measure, direction = pl.lit(name).alias("measure"), pl.lit(better[name], pl.String).alias("better")
             tables[name] = tested.select(measure, direction, first, second, pl.all())
     return _add_verdicts(pl.concat([tables[name] for name in values]), settings.alpha)
+
+
+def arrange_values(
+    values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
+) -> dict[str, Matrix]:
+    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN.
+
+    `values` has the columns of `Comparison.values`.
+    """
+    columns = [str(k) for k in range(len(systems))]
+    number = pl.col("system").replace_strict(systems, columns, default=None)
+    by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
+    found: dict[str, Matrix] = {}
+    for name in measures:
+        of = by_measure.get((name,), values.clear())
+        wide = of.pivot("system", on_columns=columns, index="query_id", values="value")
+        wide = query_ids.to_frame("query_id").join(wide, on="query_id", how="left", maintain_order="left")
+        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
+    return found
 
 
 def correct_over_groups(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:

@@ -10,13 +10,13 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ir_measures
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import average_rows
 from goodgain.comparing.statistical_tests import (
     Matrix,
@@ -31,6 +31,9 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.measures.scores import Scores
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
@@ -112,6 +115,15 @@ class Outcome:
         significant = "significant" if self.significant else "not significant"
         doubt = ", low coverage" if self.low_coverage else ""
         return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})"
+
+
+def passes(line: Requirement, values: Matrix) -> NDArray[np.bool_]:
+    """Return which values pass a line with a number; NaN does not."""
+    bound = line.bound or 0.0
+    equal = np.abs(values - bound) <= _EQUAL * max(1.0, abs(bound))
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.bool_] = np.where(equal, line.sign in ("<=", ">="), _OPERATORS[line.sign](values, bound))
+    return found
 
 
 def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collection[str] = ()) -> Requirement:
@@ -219,7 +231,7 @@ def check_requirements(
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
     holds: RR>=0.5: the run has 1.0000, 0.5 above; not significant (p does not exist)
     """
-    if isinstance(found, Comparison):
+    if not isinstance(found, (Scores, Mapping)):
         made = found.signature
         low = found.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system")
         settings = Settings(made["seed"], made["resamples"], made["alpha"])

@@ -32,50 +32,48 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         missing: `absent` leaves out the values of queries that a run lacks, unless all runs lack the query.
 
     Returns:
-        Scores with all `runs` as `replicates`. In `queries`, a query that one run lacks counts as absent from the run.
+        Scores with all `runs` as `replicates`. In `queries`, a query is absent if all runs lack it.
     """
     if len(runs) == 1:
         return runs[0]
-    tables = [find_values(of, runs, missing) for of in runs]
-    columns = [
-        pl.col("value").mean(),
-        *(pl.col(name).mean() for name in tables[0].columns if name in ("least", "most")),
-    ]
-    averaged = pl.concat(tables).group_by("query_id", "measure", maintain_order=True).agg(columns)
+    queries = _join_queries([of.queries for of in runs])
+    tables = [find_values(of, queries, missing) for of in runs]
+    averaged = pl.concat(tables).group_by("query_id", "measure").agg(pl.col("value").mean())
     position = {str(measure): k for k, measure in enumerate(measures)}
-    order = pl.col("measure").replace_strict(position, return_dtype=pl.Int64)
-    averaged = averaged.sort("query_id", order)
+    averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
     values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
     means = {
         str(measure): _average_queries(measure, values[str(measure),].get_column("value"), runs) for measure in measures
     }
-    absent, without = (
-        pl.concat([getattr(of.queries, name) for of in runs]).unique().sort()
-        for name in ("only_judged", "only_searched")
-    )
-    both = pl.concat([of.queries.both for of in runs]).unique()
     coverage = _add_coverage([of.coverage for of in runs])
     share = coverage.item(0, "coverage")
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"} | {
         "replicates": len(runs),
         **({"missing": missing} if missing != MISSING[0] else {}),
-        "absent_from_run": len(absent),
-        "without_judgments": len(without),
+        "absent_from_run": len(queries.only_judged),
+        "without_judgments": len(queries.only_searched),
         "unjudged": 0.0 if share is None else 1 - share,
     }
     none = averaged.select("query_id").clear()
-    queries = SharedQueries(both.filter(~both.is_in(absent.implode())), without, absent)
     return Scores(means, signature, coverage, none, averaged, None, None, queries, None, replicates=tuple(runs))
 
 
-def find_values(of: Scores, runs: Sequence[Scores], missing: str) -> pl.DataFrame:
-    """Return query_id, measure, value of one of several runs, without the queries that it lacks if `missing` is absent."""
-    if missing == "zero":
-        return of.per_query
+def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFrame:
+    """Return query_id, measure, value of one of several runs of a system, whose queries are `queries`.
+
+    If `missing` is absent, without the queries that this run lacks and another has.
+    """
     lacking = of.queries.only_judged
-    of_all = pl.concat([run.queries.only_judged for run in runs]).value_counts().filter(pl.col("count") == len(runs))
-    lacking = lacking.filter(~lacking.is_in(of_all.to_series(0).implode()))
-    return of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
+    lacking = lacking.filter(~lacking.is_in(queries.only_judged.implode()))
+    return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
+
+
+def _join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
+    """Return the queries of all runs together: a query is absent if all lack it."""
+    judged = pl.concat([runs[0].both, runs[0].only_judged])
+    both = pl.concat([of.both for of in runs]).unique().sort()
+    without = pl.concat([of.only_searched for of in runs]).unique().sort()
+    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())))
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:

@@ -1,0 +1,227 @@
+"""The tables of a comparison about repeated runs: their spread, noise and flips, and how many queries it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.comparing.comparison_notes import Note
+from goodgain.comparing.pairs_table import arrange_values
+from goodgain.comparing.rendering import Grid, count_queries, format_number
+from goodgain.comparing.replicates import (
+    LEAST_QUERIES,
+    POWER,
+    Noise,
+    compute_detectable_difference,
+    compute_power,
+    compute_queries_needed,
+    compute_replicates_needed,
+    count_flips,
+    measure_noise,
+    measure_spread,
+)
+from goodgain.comparing.requirements import Requirement, passes
+from goodgain.comparing.statistical_tests import Matrix
+from goodgain.measures.replicate_scores import find_values
+from goodgain.measures.scores import Scores
+
+_REPLICATES = {
+    "system": pl.String,
+    "measure": pl.String,
+    "replicates": pl.Int64,
+    **dict.fromkeys(("mean", "within", "between", "icc", "best", "worst", "oracle_pick"), pl.Float64),
+}
+_NOISE = {
+    "system": pl.String,
+    "against": pl.String,
+    "measure": pl.String,
+    "floor": pl.Float64,
+    "two_single_runs": pl.Float64,
+}
+_FLIPS = {
+    "system": pl.String,
+    "requirement": pl.String,
+    "k": pl.Int64,
+    **dict.fromkeys(("pass_at_k", "pass_all_k", "flip_rate", "ever_flips"), pl.Float64),
+}
+_DETECTABLE = {
+    "measure": pl.String,
+    "system": pl.String,
+    "against": pl.String,
+    "difference": pl.Float64,
+    "queries": pl.Int64,
+    "power": pl.Float64,
+    "replicates": pl.Int64,
+}
+
+#: Differences that a note lists.
+_EXAMPLES = 3
+
+#: System -> measure -> its replicates.
+Runs = Mapping[str, Mapping[str, Matrix]]
+
+
+def arrange_runs(scores: Scores, measures: Sequence[str], query_ids: pl.Series) -> dict[str, Matrix]:
+    """Return measure -> matrix of one system: a row per run, a column per query; a missing value is NaN."""
+    runs = scores.replicates or (scores,)
+    missing = scores.signature.get("missing", "zero")
+    names = [str(k) for k in range(len(runs))]
+    tables = [
+        find_values(of, scores.queries, missing).select("query_id", "measure", "value", system=pl.lit(name))
+        for name, of in zip(names, runs, strict=True)
+    ]
+    return arrange_values(pl.concat(tables), measures, names, query_ids)
+
+
+def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.DataFrame:
+    """Return the columns of `Comparison.replicates`, for systems with several runs."""
+    rows = [
+        (system, measure, len(values), *measure_spread(values, higher_is_better=better[measure] != "down"))
+        for system, of in runs.items()
+        for measure, values in of.items()
+        if len(values) > 1
+    ]
+    return pl.DataFrame(rows, schema=_REPLICATES, orient="row")
+
+
+def find_noise(runs: Runs, system: str, against: str, measure: str) -> Noise | None:
+    """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few."""
+    others = np.isfinite(runs[system][measure]).sum(axis=0)
+    return measure_noise(runs[against][measure], others.astype(float))
+
+
+def tabulate_noise(runs: Runs, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of `Comparison.noise`: of each pair whose second system has several runs of enough queries."""
+    rows = []
+    for measure, system, against in pairs.select("measure", "system", "against").iter_rows():
+        noise = find_noise(runs, system, against, measure) if measure in runs[against] else None
+        if noise is not None:
+            rows.append((system, against, measure, noise.floor, noise.two_single_runs))
+    return pl.DataFrame(rows, schema=_NOISE, orient="row")
+
+
+def tabulate_flips(runs: Runs, lines: Sequence[Requirement], k: int | None) -> pl.DataFrame:
+    """Return the columns of `Comparison.flips`: of lines with a number, and systems with several runs; k as in `count_flips`."""
+    rows = []
+    for system, of in runs.items():
+        for line in lines:
+            values = of[str(line.measure)]
+            if len(values) > 1:
+                rows.append((system, line.text, *count_flips(passes(line, values), np.isfinite(values), k)))
+    return pl.DataFrame(rows, schema=_FLIPS, orient="row")
+
+
+def tabulate_detectable(
+    pairs: pl.DataFrame,
+    matched: Mapping[str, Matrix],
+    systems: Sequence[str],
+    replicates: pl.DataFrame,
+    *,
+    alpha: float,
+    detect: float | None,
+) -> pl.DataFrame:
+    """Return the columns of `Comparison.detectable`: of unclear pairs, and of all pairs with `detect`.
+
+    Args:
+        pairs: the pairs of the comparison.
+        matched: measure -> matrix: a row per system, a column per query for which all systems have a value.
+        systems: the systems of the rows.
+        replicates: the table of replicates.
+        alpha: the level of the tests.
+        detect: the difference asked for; None: the observed one.
+    """
+    noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
+    at_power: dict[int, float | None] = {}
+    rows: list[tuple[Any, ...]] = []
+    asked = pairs if detect is not None else pairs.filter(verdict="unclear")
+    for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
+        values = matched[measure]
+        differences = values[systems.index(system)] - values[systems.index(against)]
+        queries = len(differences)
+        spread = float(differences.std(ddof=1)) if queries > 1 else 0.0
+        if not spread:
+            continue
+        if queries not in at_power:
+            at_power[queries] = compute_detectable_difference(1.0, queries, alpha=alpha)
+        rows.append((measure, system, against, spread * (at_power[queries] or 0.0), queries, POWER, None))
+        difference = abs(observed) if detect is None else detect
+        needed = compute_queries_needed(difference, spread, alpha=alpha)
+        power = None if needed is None else compute_power(difference, spread, needed, alpha=alpha)
+        (runs_of, noise), (runs_of_other, other) = (
+            noises.get((name, measure), (1, None)) for name in (system, against)
+        )
+        runs = None
+        if noise is not None and other is not None and difference:
+            runs = compute_replicates_needed(difference, differences, (noise, other), (runs_of, runs_of_other))
+        rows.append((measure, system, against, difference, needed, power, runs))
+    return pl.DataFrame(rows, schema=_DETECTABLE, orient="row")
+
+
+def list_replicate_notes(
+    scores: Mapping[str, Scores], runs: Runs, detectable: pl.DataFrame, queries: int, detect: float | None
+) -> Iterator[Note]:
+    """Yield the notes on repeated runs and on the number of queries."""
+    several = [name for name, of in scores.items() if of.replicates]
+    if not several:
+        yield Note(
+            "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run.", minor=True
+        )
+    elif queries < LEAST_QUERIES:
+        yield Note(
+            f"Intervals over {count_queries(queries)} are too narrow: a few queries do not show how much others vary."
+        )
+    for name in several:
+        left_out = sum(
+            of.queries.only_judged.filter(
+                ~of.queries.only_judged.is_in(scores[name].queries.only_judged.implode())
+            ).len()
+            for of in scores[name].replicates
+        )
+        if left_out and "missing" in scores[name].signature:
+            yield Note(
+                f"{name}: {left_out:,} times a run lacks a query that another run has. It is left out of the mean there."
+            )
+        noises = [(measure, find_noise(runs, name, name, measure)) for measure in runs[name]]
+        together = [measure for measure, noise in noises if noise is not None and noise.dependent]
+        if together:
+            yield Note(
+                f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
+                "noise floor, which takes queries as independent."
+            )
+    rows = detectable.rows(named=True)
+    pairs = [*zip(rows[::2], rows[1::2], strict=True)]  # what these queries show, and what the difference takes
+    if pairs:
+        shown = [_describe_detectable(*pair, detect) for pair in pairs[:_EXAMPLES]]
+        more = f"; {len(pairs) - _EXAMPLES:,} more in `detectable`" if len(pairs) > _EXAMPLES else ""
+        yield Note(f"{count_queries(pairs[0][0]['queries'])} can show (power {POWER:g}): {'; '.join(shown)}{more}.")
+
+
+def _describe_detectable(known: Mapping[str, Any], needed: Mapping[str, Any], detect: float | None) -> str:
+    of = "" if detect is not None else "observed "
+    number = (
+        "no number of queries suffices" if needed["queries"] is None else f"takes {count_queries(needed['queries'])}"
+    )
+    return f"{known['measure']} {known['difference']:.4f} or more, the {of}{needed['difference']:.4f} {number}"
+
+
+def build_replicate_grids(
+    replicates: pl.DataFrame, noise: pl.DataFrame, flips: pl.DataFrame, places: int
+) -> list[Grid]:
+    """Return the tables of replicates, noise and flips that have rows, for a comparison's text."""
+    titles = {
+        "Repeated runs: mean, variance within and between queries, best and worst run": (replicates, 2),
+        "Noise of reruns: the floor, and two single runs (95 %)": (noise, 3),
+        "Runs that pass a line": (flips, 2),
+    }
+    grids = []
+    for title, (frame, words) in titles.items():
+        if frame.height:
+            rows = [
+                [str(cell) if isinstance(cell, (str, int)) else format_number(cell, places) for cell in row]
+                for row in frame.iter_rows()
+            ]
+            grids.append(Grid.of(title, [name.replace("_", " ") for name in frame.columns], words, rows))
+    return grids
