@@ -159,12 +159,11 @@ def compare(
             shared.say(f"picture: {plot}")
     outcomes_of_lines = check_lines(comparison, lines, gate.junit)
     if gate.comment is not None:
-        change = choose_change(comparison, outcomes_of_lines)
+        measure, system, against, has_causes = choose_change(comparison, outcomes_of_lines)
         explanation = None
-        if change.has_causes and change.against in systems:
+        if has_causes and against in systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                compared = {name: systems[name] for name in (change.against, change.system)}
-                explanation = explain_runs(judged, compared, change.measure)
+                explanation = explain_runs(judged, {name: systems[name] for name in (against, system)}, measure)
         save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import numpy as np
 import polars as pl
 
 from goodgain.comparing.baseline_file import read_baseline, write_baseline
@@ -16,7 +15,13 @@ from goodgain.comparing.comparison_notes import Note, describe_shared_queries, l
 from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
-from goodgain.comparing.pairs_table import arrange_values, average_rows, compare_pairs, correct_over_groups
+from goodgain.comparing.pairs_table import (
+    arrange_values,
+    average_rows,
+    compare_pairs,
+    correct_over_groups,
+    drop_incomplete,
+)
 from goodgain.comparing.replicate_tables import (
     arrange_runs,
     list_replicate_notes,
@@ -307,7 +312,7 @@ def compare(
     correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
     better |= dict.fromkeys(solved, "up")
     tested = {name: matrices[name] for name in better}
-    matched = _drop_incomplete(tested)
+    matched = drop_incomplete(tested)
     about = _tabulate_systems(scores, matrices)
     means = _tabulate_means(matched, better, names)
     pairs = _add_costs(compare_pairs(matched, better, names, compared, settings), about)
@@ -373,15 +378,10 @@ def _compare_groups(
     tables = []
     for (group,), of in members.group_by("group", maintain_order=True):
         is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-        matched = _drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
+        matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
         tested = compare_pairs(matched, better, names, pairs, settings)
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
     return correct_over_groups(pl.concat(tables), settings.alpha)
-
-
-def _drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
-    """Leave out the queries for which a system has no value."""
-    return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
 
 
 def _score_systems(

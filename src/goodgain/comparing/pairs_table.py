@@ -70,6 +70,11 @@ def arrange_values(
     return found
 
 
+def drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Leave out the queries for which a system has no value."""
+    return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
+
+
 def correct_over_groups(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """Correct the p-values of several groups by Holm's method over all rows of a measure, and the verdicts with them."""
     tables = []

@@ -17,6 +17,9 @@ from goodgain.comparing.statistical_tests import Matrix, Vector
 #: A noise floor needs this many queries with two runs of the baseline or more.
 LEAST_QUERIES = 20
 
+#: The level of a noise floor, one-sided.
+NOISE_LEVEL = 0.05
+
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
 
@@ -194,13 +197,11 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, dependent)
 
 
-def compute_noise_p(loss: float, noise: Noise) -> float:
+def compute_noise_p(loss: float, floor: float) -> float:
     """Return the one-sided p of a loss under the noise of the baseline: at most .05 where the loss exceeds the floor."""
     from scipy.special import ndtr
 
-    if not noise.sd:
-        return float(loss <= 0)
-    return float(ndtr(-loss / noise.sd))
+    return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
 
 
 def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
