@@ -92,7 +92,7 @@ _layout_options = shared.join_options(
 @shared.rel_option
 @_comparison_options
 @require_option(
-    " or 'CG@3>=baseline*0.9'. The baseline: that of --baseline, else the run called baseline, or the first."
+    " or 'CG@3>=baseline-noise'. The baseline: that of --baseline, else the run called baseline, or the first."
 )
 @gate_options
 @_layout_options
@@ -110,6 +110,7 @@ def compare(
     rel: float | None,
     baseline: str | None,
     required: tuple[str, ...],
+    family: str | None,
     plot: Path | None,
     output: shared.Output,
     full: bool,
@@ -157,7 +158,7 @@ def compare(
         if plot is not None:
             write_picture(draw_comparison(comparison), plot)
             shared.say(f"picture: {plot}")
-    outcomes_of_lines = check_lines(comparison, lines, gate.junit)
+    outcomes_of_lines = check_lines(comparison, lines, gate.junit, family)
     if gate.comment is not None:
         measure, system, against, has_causes = choose_change(comparison, outcomes_of_lines)
         explanation = None

@@ -74,6 +74,7 @@ def evaluate(
     measures: tuple[str, ...],
     rel: float | None,
     required: tuple[str, ...],
+    family: str | None,
     junit: Path | None,
     by_query: bool,
     no_summary: bool,
@@ -152,7 +153,7 @@ def evaluate(
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
-    exit_if_failed(check_lines(scores, lines, junit))
+    exit_if_failed(check_lines(scores, lines, junit, family))
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:

@@ -19,9 +19,16 @@ from goodgain.measures.scores import Scores
 
 
 def require_option(described: str) -> shared.Decorator:
-    """Return the option of required lines; its help ends with `described`."""
+    """Return the options of required lines; the help of --require ends with `described`."""
     line = "A line that must hold, else exit status 3: 'SRR@3<=0.3', 'SRE@3>=0.4 significant'"
-    return click.option("--require", "required", metavar="LINE", multiple=True, help=line + described)
+    return shared.join_options(
+        click.option("--require", "required", metavar="LINE", multiple=True, help=line + described),
+        click.option(
+            "--family",
+            type=click.Choice(["holm"]),
+            help="Correct the p of all lines with 'significant' or 'noise' together: 5 % that any fails by chance.",
+        ),
+    )
 
 
 junit_option = shared.file_option(
@@ -49,7 +56,7 @@ class GateFiles(NamedTuple):
 
 
 def check_lines(
-    found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], junit: Path | None
+    found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], junit: Path | None, family: str | None
 ) -> list[Outcome]:
     """Print the outcome of each line on stderr, and write them as JUnit XML if asked; return them."""
     for line in lines:
@@ -57,7 +64,7 @@ def check_lines(
             better = "lower" if line.sign.startswith(">") else "higher"
             told = f"{line.measure} is better when {better}"
             notice(f"{line.text!r} fails for a system better than the baseline: {told}")
-    outcomes = check_requirements(found, lines)
+    outcomes = check_requirements(found, lines, family=family)
     for outcome in outcomes:
         shared.say(outcome)
     if junit is not None:

@@ -24,6 +24,7 @@ from goodgain.comparing.pairs_table import (
 )
 from goodgain.comparing.replicate_tables import (
     arrange_runs,
+    list_remarks,
     list_replicate_notes,
     tabulate_detectable,
     tabulate_flips,
@@ -325,7 +326,7 @@ def compare(
     notes = [
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
-        *list_replicate_notes(scores, replicates_of, detectable, len(query_ids), detect),
+        *list_replicate_notes(scores, replicates_of, len(query_ids)),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
@@ -336,11 +337,10 @@ def compare(
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
-        notes=tuple(note.text for note in notes),
-        signature=_build_signature(
-            {name: of for name, of in scores.items() if name != _BASELINE or baseline_file is None}, settings
-        )
-        | ({"against": against} if against else {}),
+        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, detect=detect)),
+        signature=_build_signature(scores, settings)
+        | ({"against": against} if against else {})
+        | ({"detect": detect} if detect is not None else {}),
         groups=None
         if members is None
         else _compare_groups(tested, members, query_ids, better, names, compared, settings),
@@ -490,7 +490,7 @@ def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
-    first = next(iter(scores.values())).signature
+    *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
-    made = {name: value for name, value in first.items() if name not in of_run} | settings._asdict()
+    made = {name: value for name, value in last.signature.items() if name not in of_run} | settings._asdict()
     return made | ({"replicates": several} if several else {})

@@ -28,7 +28,7 @@ from goodgain.comparing.rendering import (
     write_markdown,
     write_tabular,
 )
-from goodgain.comparing.replicate_tables import build_replicate_grids
+from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable
 from goodgain.errors import InputError, check_whole_number
 from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
 from goodgain.measures.declaration import ARROWS
@@ -209,6 +209,10 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
     iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
     judged = ", ".join(format_number(share, 2) for _, _, share in spent)
     yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
+    if comparison.detectable.height:
+        yield Text(
+            escape_controls(describe_detectable(comparison.detectable, detect=comparison.signature.get("detect")))
+        )
     yield Text(
         f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). --full adds tests and effects."
     )
@@ -265,7 +269,7 @@ def _build_more_grids(comparison: Comparison, places: int, *, without: Sequence[
         ]
         title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
         grids.append(Grid.of(title, ["system", "outcome", "measure", "queries", "tau", "interval"], 3, rows))
-    grids += build_replicate_grids(comparison.replicates, comparison.noise, comparison.flips, places)
+    grids += build_replicate_grids(comparison, places, brief=bool(without))
     return grids
 
 

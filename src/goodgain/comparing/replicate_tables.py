@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,9 @@ from goodgain.comparing.requirements import Requirement, passes
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 _REPLICATES = {
     "system": pl.String,
@@ -160,29 +163,17 @@ def tabulate_detectable(
     return pl.DataFrame(rows, schema=_DETECTABLE, orient="row")
 
 
-def list_replicate_notes(
-    scores: Mapping[str, Scores], runs: Runs, detectable: pl.DataFrame, queries: int, detect: float | None
-) -> Iterator[Note]:
-    """Yield the notes on repeated runs and on the number of queries."""
-    several = [name for name, of in scores.items() if of.replicates]
-    if not several:
-        yield Note(
-            "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run.", minor=True
-        )
-    elif queries < LEAST_QUERIES:
-        yield Note(
-            f"Intervals over {count_queries(queries)} are too narrow: a few queries do not show how much others vary."
-        )
-    for name in several:
-        left_out = sum(
-            of.queries.only_judged.filter(
-                ~of.queries.only_judged.is_in(scores[name].queries.only_judged.implode())
-            ).len()
-            for of in scores[name].replicates
-        )
-        if left_out and "missing" in scores[name].signature:
+def list_replicate_notes(scores: Mapping[str, Scores], runs: Runs, queries: int) -> Iterator[Note]:
+    """Yield the notes on systems with several runs."""
+    several = {name: of for name, of in scores.items() if of.replicates}
+    if several and queries < LEAST_QUERIES:
+        yield Note(f"Intervals over {count_queries(queries)} are too narrow: so few do not show how much queries vary.")
+    for name, of in several.items():
+        lacking = [run.queries.only_judged for run in of.replicates]
+        left_out = sum(int((~ids.is_in(of.queries.only_judged.implode())).sum()) for ids in lacking)
+        if left_out and "missing" in of.signature:
             yield Note(
-                f"{name}: {left_out:,} times a run lacks a query that another run has. It is left out of the mean there."
+                f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
             )
         noises = [(measure, find_noise(runs, name, name, measure)) for measure in runs[name]]
         together = [measure for measure, noise in noises if noise is not None and noise.dependent]
@@ -191,30 +182,40 @@ def list_replicate_notes(
                 f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
                 "noise floor, which takes queries as independent."
             )
+
+
+def list_remarks(scores: Mapping[str, Scores], detectable: pl.DataFrame, *, detect: float | None) -> Iterator[str]:
+    """Yield what a comparison says without a notice: that the noise is unknown, and how many queries it takes."""
+    if not any(of.replicates for of in scores.values()):
+        yield "Each system has one run, so the noise of a rerun is unknown. Several: NAME=a.run,b.run, or a list of runs."
+    if detectable.height:
+        yield describe_detectable(detectable, detect=detect)
+
+
+def describe_detectable(detectable: pl.DataFrame, *, detect: float | None) -> str:
+    """Return one sentence on what these queries can show, and what the observed differences, or `detect`, take."""
     rows = detectable.rows(named=True)
-    pairs = [*zip(rows[::2], rows[1::2], strict=True)]  # what these queries show, and what the difference takes
-    if pairs:
-        shown = [_describe_detectable(*pair, detect) for pair in pairs[:_EXAMPLES]]
-        more = f"; {len(pairs) - _EXAMPLES:,} more in `detectable`" if len(pairs) > _EXAMPLES else ""
-        yield Note(f"{count_queries(pairs[0][0]['queries'])} can show (power {POWER:g}): {'; '.join(shown)}{more}.")
+    pairs = [*zip(rows[::2], rows[1::2], strict=True)]
+    shown = [_describe_pair(*pair, "" if detect is not None else "observed ") for pair in pairs[:_EXAMPLES]]
+    more = f"; {len(pairs) - _EXAMPLES:,} more in `detectable`" if len(pairs) > _EXAMPLES else ""
+    return f"{count_queries(rows[0]['queries'])} can show (power {POWER:g}): {'; '.join(shown)}{more}."
 
 
-def _describe_detectable(known: Mapping[str, Any], needed: Mapping[str, Any], detect: float | None) -> str:
-    of = "" if detect is not None else "observed "
+def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: str) -> str:
     number = (
         "no number of queries suffices" if needed["queries"] is None else f"takes {count_queries(needed['queries'])}"
     )
-    return f"{known['measure']} {known['difference']:.4f} or more, the {of}{needed['difference']:.4f} {number}"
+    runs = f" or {needed['replicates']:,} runs each" if needed["replicates"] is not None else ""
+    return f"{known['measure']} {known['difference']:.4f} or more, the {what}{needed['difference']:.4f} {number}{runs}"
 
 
-def build_replicate_grids(
-    replicates: pl.DataFrame, noise: pl.DataFrame, flips: pl.DataFrame, places: int
-) -> list[Grid]:
-    """Return the tables of replicates, noise and flips that have rows, for a comparison's text."""
+def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:
+    """Return the tables of replicates, noise and flips that have rows; `brief`: without the variances."""
+    replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {
-        "Repeated runs: mean, variance within and between queries, best and worst run": (replicates, 2),
-        "Noise of reruns: the floor, and two single runs (95 %)": (noise, 3),
-        "Runs that pass a line": (flips, 2),
+        "Repeated runs": (replicates.rename({"replicates": "runs"}), 2),
+        "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)": (comparison.noise, 3),
+        "Runs that pass a line": (comparison.flips, 2),
     }
     grids = []
     for title, (frame, words) in titles.items():

@@ -143,8 +143,9 @@ def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collecti
         InputError: the text is not a requirement; the error has the place.
         MeasureError: the measure is unknown.
 
-    >>> parse_requirement("SRE@3>=baseline-0.05")
-    Requirement(text='SRE@3>=baseline-0.05', measure=SRE@3, sign='>=', bound=None, factor=1.0, offset=-0.05, significant=False, noise=0)
+    >>> line = parse_requirement("SRE@3>=baseline-0.05")
+    >>> line.measure, line.sign, line.bound, line.offset
+    (SRE@3, '>=', None, -0.05)
     """
     line = _Line(text)
     name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
@@ -293,7 +294,8 @@ def _check_line(
     of_baseline, bound, bounds = None, line.bound, np.array(line.bound)
     if line.bound is None and baseline is not None:
         of_baseline = average_rows(by_system[baseline][None, :])[0]
-        bound, bounds = (value * line.factor + line.offset for value in (of_baseline, by_system[baseline]))
+        bound = of_baseline * line.factor + line.offset
+        bounds = by_system[baseline] * line.factor + line.offset
     systems = [system for system in shares if system != baseline]
     tested = np.stack([by_system[system] for system in systems])
     p_values = _run_test(
@@ -305,7 +307,7 @@ def _check_line(
             floor = _find_floor(line, noise, system, baseline)
             known += line.noise * floor
             if line.is_tested_by_noise:
-                p = compute_noise_p((of_baseline - mean) * -line.noise, floor)
+                p = np.float64(compute_noise_p((of_baseline - mean) * -line.noise, floor))
         doubtful = not low.isdisjoint({system, baseline} if line.bound is None else {system})
         p_or_none = None if math.isnan(p) else float(p)
         yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful)
