@@ -230,7 +230,7 @@ def _check_line(
     of_baseline, bound, bounds = None, line.bound, np.array(line.bound)
     if line.bound is None and baseline is not None:
         of_baseline = average_rows(by_system[baseline][None, :])[0]
-        bound, bounds = (value * line.factor + line.offset for value in (of_baseline, by_system[baseline]))
+        bound, bounds = of_baseline * line.factor + line.offset, by_system[baseline] * line.factor + line.offset
     systems = [system for system in shares if system != baseline]
     tested = np.stack([by_system[system] for system in systems])
     p_values = _run_test(
