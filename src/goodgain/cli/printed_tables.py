@@ -174,8 +174,8 @@ def print_values(
     elif output.form == "table":
         _print_table(header, body, places, rows=rows)
     else:
-        lines = [[*words, *(_write_cell(cell, places) for cell in cells)] for words, cells in body]
-        _write_grid(Grid.of("", header, len(body[0][0]), lines), output)
+        shown = [[*words, *(_write_cell(cell, places) for cell in cells)] for words, cells in body]
+        _write_grid(Grid.of("", header, len(body[0][0]), shown), output)
 
 
 def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:

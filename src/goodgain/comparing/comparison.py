@@ -16,11 +16,13 @@ from goodgain.comparing.comparison_tables import Layout, render_html, render_on_
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
 from goodgain.comparing.pairs_table import (
+    add_costs,
     arrange_values,
-    average_rows,
     compare_pairs,
     correct_over_groups,
     drop_incomplete,
+    tabulate_means,
+    tabulate_systems,
 )
 from goodgain.comparing.replicate_tables import (
     arrange_runs,
@@ -33,7 +35,6 @@ from goodgain.comparing.replicate_tables import (
 )
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
-from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
@@ -314,9 +315,9 @@ def compare(
     better |= dict.fromkeys(solved, "up")
     tested = {name: matrices[name] for name in better}
     matched = drop_incomplete(tested)
-    about = _tabulate_systems(scores, matrices)
-    means = _tabulate_means(matched, better, names)
-    pairs = _add_costs(compare_pairs(matched, better, names, compared, settings), about)
+    about = tabulate_systems(scores, matrices)
+    means = tabulate_means(matched, better, names)
+    pairs = add_costs(compare_pairs(matched, better, names, compared, settings), about)
     if bounds:
         means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
@@ -443,49 +444,9 @@ def add_fixed_iterations(
     return parse_measures(found)
 
 
-def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    """Return a row per system: its queries, its cost, and the judged share of its results."""
-    signed = [of.signature for of in scores.values()]
-    results = average_rows(full[str(NumResults)])
-    counts = ("queries", "absent_from_run", "without_judgments")
-    return pl.DataFrame(
-        {
-            "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
-            "iterations": average_rows(full[str(NumIter)]),
-            "results": results,
-            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
-        },
-        schema_overrides={"coverage": pl.Float64},
-    )
-
-
 def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Concatenate the frames of all systems, with the name of the system in the first column."""
     return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
-
-
-def _tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
-    rows = [
-        (measure, better[measure], system, mean, of.shape[1])
-        for measure, of in matched.items()
-        for system, mean in zip(names, average_rows(of), strict=True)
-    ]
-    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
-    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
-
-
-def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Add to the pairs low_coverage and the difference in cost (more_iterations, more_results)."""
-    names = systems.get_column("system")
-    unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
-    iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
-    system, against = pl.col("system"), pl.col("against")
-    return pairs.with_columns(
-        low_coverage=system.replace_strict(names, unsure) | against.replace_strict(names, unsure),
-        more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
-        more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
-    )
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

@@ -134,7 +134,6 @@ _WIDTH, _HEIGHT = 90, 12
 
 #: Verdict -> colour, safe for the colour-blind (Okabe and Ito).
 _HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
-_GREY = "#8C8C8C"
 
 
 def render_html(comparison: Comparison) -> str:
@@ -158,7 +157,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
             yield ""
             continue
         x, left, right = (_WIDTH / 2 * (1 + 0.94 * value / scale) for value in (difference, low, high))
-        colour, middle = _HTML_COLOURS.get(verdict, _GREY), _HEIGHT / 2
+        colour, middle = _HTML_COLOURS.get(verdict, "#8C8C8C"), _HEIGHT / 2
         yield (
             f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="difference and interval around zero">'
             f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>'
@@ -220,9 +219,13 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
 
 def _build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     """Return the tables of means and pairs, and where asked those of groups and correlations."""
-    p_columns = [_P_VALUES[name] for name in _list_p_columns(comparison)]
-    columns = ["measure", "system", "against", "difference", "interval", *p_columns, "effect", "wins/ties/losses"]
-    columns += ["more iterations", *(["unjudged"] * ("most" in comparison.pairs.columns)), "verdict"]
+    columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
+    columns += [
+        "wins/ties/losses",
+        "more iterations",
+        *(["unjudged"] * ("most" in comparison.pairs.columns)),
+        "verdict",
+    ]
     pairs = _build_pairs_grid("Differences, system minus against", comparison, columns, 3, layout.places)
     return [_build_means_grid(comparison, layout), pairs, *_build_more_grids(comparison, layout.places)]
 
@@ -232,13 +235,12 @@ def _build_brief_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     made = comparison.signature
     one_pair = comparison.systems.height == 2
     system, against = comparison.pairs.select("system", "against").row(0)
-    columns = ["measure", *(("mean", "mean against") if one_pair else ("system", "against")), "plain difference"]
-    title = f"{system} against {against}, " if one_pair else "System minus against, "
-    title += count_queries(made["queries"])
-    columns += ["interval", "wins/losses", "verdict"]
+    title = f"{f'{system} against {against}' if one_pair else 'System minus against'}, {count_queries(made['queries'])}"
+    columns = ["measure", *(("mean", "mean against") if one_pair else ("system", "against"))]
+    columns += ["plain difference", "interval", "wins/losses", "verdict"]
     pairs = _build_pairs_grid(title, comparison, columns, 1 if one_pair else 3, layout.places)
-    shown = {"plain difference": "difference", "interval": f"{100 * (1 - made['alpha']):g} % interval"}
-    shown |= {"mean": system, "mean against": against}
+    interval = f"{100 * (1 - made['alpha']):g} % interval"
+    shown = {"plain difference": "difference", "interval": interval, "mean": system, "mean against": against}
     pairs = pairs._replace(header=[shown.get(name, name) for name in columns])
     left_out = ("interval", *(("system", "against") if one_pair else ()))
     more = _build_more_grids(comparison, layout.places, without=left_out)
@@ -247,11 +249,11 @@ def _build_brief_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
 
 def _build_column_grid(comparison: Comparison, places: int) -> Grid:
     """Return the table of pairs in few columns: difference, interval, and the corrected p of the randomisation test."""
-    others = comparison.pairs.get_column("against").unique(maintain_order=True).to_list()
-    words = ["measure", "system", *(["against"] if len(others) > 1 else [])]
+    others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
-    grid = _build_pairs_grid(title, comparison, [*words, "difference", "interval", "Holm"], len(words), places)
-    return grid._replace(header=[*words, "difference", "interval", "p"])
+    columns = ["measure", "system", "against", "difference", "interval", "Holm"]
+    grid = _build_pairs_grid(title, comparison, columns, 3, places)._replace(header=[*columns[:-1], "p"])
+    return grid if len(others) > 1 else grid.drop_column("against")
 
 
 def _build_more_grids(comparison: Comparison, places: int, *, without: Sequence[str] = ()) -> list[Grid]:
@@ -277,14 +279,11 @@ def _build_pairs_grid(
     title: str, comparison: Comparison, columns: list[str], words: int, places: int, *, of_groups: bool = False
 ) -> Grid:
     """Return a row per measure and pair, or per group, with these columns of `_write_pair`."""
-    frame, queries = comparison.pairs, comparison.signature["queries"]
-    if of_groups and comparison.groups is not None:
-        frame, queries = comparison.groups, None
+    frame = comparison.groups if of_groups else comparison.pairs
     rows = []
-    for row in frame.iter_rows(named=True):
-        written = _write_pair(row, places, queries)
-        verdicts = {"verdict": row["verdict"] or ""}
-        rows.append([Cell(written[name], verdict=verdicts.get(name, "")) for name in columns])
+    for row in () if frame is None else frame.iter_rows(named=True):
+        written = _write_pair(row, places, None if of_groups else comparison.signature["queries"])
+        rows.append([Cell(written[name], verdict=row.get(name) or "" if name == "verdict" else "") for name in columns])
     return Grid(title, columns, words, rows)
 
 
@@ -322,9 +321,8 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
     by_system = layout.rows == "systems"
     rows: list[list[Cell]] = []
     queries, baseline = comparison.signature["queries"], comparison.baseline or ""
-    marked: set[tuple[str, str]] = set()
-    if by_system and not brief:
-        marked = set(comparison.pairs.filter("significant", against=baseline).select("measure", "system").rows())
+    marks = comparison.pairs.filter(pl.col("significant") & (by_system and not brief), against=baseline)
+    marked = marks.select("measure", "system").rows()
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
         best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
@@ -355,10 +353,10 @@ def _find_best(means: list[float], better: str | None) -> set[float]:
     return best if any(mean not in best for mean in means) else set()
 
 
-def _list_p_columns(comparison: Comparison) -> list[str]:
-    """Return the columns of p-values to show: Tukey's only if it exists."""
-    many = comparison.pairs.get_column("p_tukey").is_not_null().any()
-    return [name for name in _P_VALUES if many or name != "p_tukey"]
+def _list_p_values(comparison: Comparison) -> list[str]:
+    """Return the headings of the p-values to show: Tukey's only if it exists."""
+    shown = [*_P_VALUES.values()]
+    return shown if comparison.pairs.get_column("p_tukey").count() else shown[:-1]
 
 
 def _build_legend(comparison: Comparison, *, in_column: bool = False) -> list[str]:
@@ -367,7 +365,7 @@ def _build_legend(comparison: Comparison, *, in_column: bool = False) -> list[st
     if in_column:
         told = f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. p: randomisation test, corrected by Holm's method; "
         return [f"{told}* marks p <= {made['alpha']:g}.", *comparison.notes]
-    shown = [_P_VALUES[name] for name in _list_p_columns(comparison)]
+    shown = _list_p_values(comparison)
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values. Holm is the p of "
         f"the randomisation test, corrected over the pairs of a measure. * marks a significant difference "

@@ -50,9 +50,10 @@ class Account:
     def __init__(self, of: Explanation) -> None:
         self.of = of
         self.names = (of.base, of.new)
-        self.iterations = _group(of.iterations, "system")
-        self.repeats = _group(of.repeats, "system")
-        self.causes = _group(of.causes, "measure")
+        # a filter for each of many queries takes long
+        self.iterations = of.iterations.rows_by_key(["query_id", "system"], named=True, include_key=True)
+        self.repeats = of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
+        self.causes = of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
@@ -335,14 +336,6 @@ def _name(row: Mapping[str, Any]) -> str:
 def _list(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def _group(frame: pl.DataFrame, key: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return (query, key) -> its rows: a filter for each of many queries takes long."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in frame.to_dicts():
-        groups.setdefault((row["query_id"], row[key]), []).append(row)
-    return groups
 
 
 def shorten(text: str) -> str:

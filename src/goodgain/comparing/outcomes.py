@@ -46,7 +46,8 @@ def stack_outcomes(
     for outcome in outcomes.columns[2:]:
         if outcome in (*measures, str(NumIter), str(NumResults)):
             raise InputError(f"outcomes= has a column {outcome}, and so is a measure called. Rename the column.")
-    found = found.filter(pl.col("system").is_in(systems)).sort("measure", "system", "query_id")
+    found = found.filter(pl.col("system").is_in(systems))
+    found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
     return found.select("query_id", "measure", "system", "value")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,18 +12,18 @@ import polars.selectors as cs
 
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
+from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
+from goodgain.evaluation import count_with_notices
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import average_queries, check_along_iterations, final_values, make_finite
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import warn_of_labels
-from goodgain.reporting.ledger_and_coverage import count_run
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
@@ -114,9 +114,8 @@ def curve(
         for name, run in systems.items():
             with notices.of(name):
                 _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts[name] = count_run(judged, searched, asked)
+                counts[name] = count_with_notices(judged, searched, find_thresholds(asked))
                 coverages[name] = measure_coverage(counts[name])
-                warn_if_misleading(coverages[name], labels=judged.labels, iterated=searched)
     if few_shared := describe_shared_queries({name: coverage.queries for name, coverage in coverages.items()}):
         notice(few_shared)
     last = upto or _find_last_iteration(counts)
@@ -147,11 +146,8 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
-class _Point(NamedTuple):
-    """One mean of a curve: its row without the interval, and the values of the queries behind the mean."""
-
-    row: dict[str, Any]
-    values: Vector
+#: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
+_Point = tuple[dict[str, Any], Vector]
 
 
 def _list_points(
@@ -166,19 +162,17 @@ def _list_points(
         for measure in measures:
             column = values.get_column(str(measure(cutoff=i)))
             row = {"system": system, "measure": str(measure), "iteration": i, "mean": average_queries(column)}
-            yield _Point(row | of_iteration, column.fill_null(float("nan")).to_numpy())
+            yield row | of_iteration, column.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield the rows of `curve` with their intervals; `_CELLS` values share their random draws."""
     if not settings.resamples:
-        yield from (point.row for point in points)
+        yield from (row for row, _ in points)
         return
     for first in points:
-        group = [first, *islice(points, _CELLS // len(first.values))]
-        stacked = np.stack([point.values for point in group])
-        lows, highs = bootstrap_interval(
-            stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
-        )
-        for point, low, high in zip(group, lows, highs, strict=True):
-            yield point.row | {"low": low, "high": high}
+        rows, values = zip(first, *islice(points, _CELLS // len(first[1])), strict=True)
+        level = 1 - settings.alpha
+        ends = bootstrap_interval(np.stack(values), level=level, seed=settings.seed, resamples=settings.resamples)
+        for row, low, high in zip(rows, *ends, strict=True):
+            yield row | {"low": low, "high": high}
