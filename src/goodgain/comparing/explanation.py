@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -24,12 +25,12 @@ from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.errors import NoticesOfSystems, check_whole_number, notice
+from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import load_run
+from goodgain.formats.run import is_replicates, load_run
 from goodgain.measures.good_gain import CG, NumDup
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
@@ -119,7 +120,9 @@ def explain(
 
     Args:
         qrels: what `read_qrels` takes.
-        base, new: what `read_run` takes. A system has the name of its file, else that of its tag.
+        base, new: what `read_run` takes. A system has the name of its file, else that of its tag. With a list of several
+            runs of a system, each run of base is explained beside each of new: query q becomes `q (1, 2)` for the first
+            run of base and the second of new.
         measures: CG, NumGood, DCGG, with or without a cutoff; or a rate of them: RG, DRG, SRE, SRR, nCG, nDCGG.
         results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
             a pair of one each.
@@ -141,27 +144,62 @@ def explain(
     [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
     """
     judged = load_qrels(qrels, columns=columns)
-    runs = [load_run(run, columns=columns) for run in (base, new)]
-    for run in runs:
+    given = [run if is_replicates(run) else [run] for run in (base, new)]
+    runs = [[load_run(run, columns=columns) for run in of] for of in given]
+    for run in chain(*runs):
         check_columns_used(columns or {}, run, judged)
     names = []
-    for run in runs:
+    for run, *others in runs:
+        if others:
+            names.append("")
+            continue
         tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
         names.append(run.name or (tags[0] if len(tags) == 1 else ""))
     known = names if all(names) and names[0] != names[1] else ["base", "new"]
     return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
 
 
+def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:
+    """Return qrels and two runs in which each query stands once for each pair of a run of base and a run of new."""
+    (base, of_base), (new, of_new) = runs.items()
+    pairs = pl.DataFrame(
+        [(b, n) for b in range(len(of_base)) for n in range(len(of_new))], schema=["b", "n"], orient="row"
+    )
+    query_id = pl.format("{} ({}, {})", "query_id", pl.col("b") + 1, pl.col("n") + 1)
+
+    def repeat(frame: pl.DataFrame, of: pl.DataFrame) -> pl.DataFrame:
+        return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
+
+    notice(
+        f"{base} has {len(of_base)} runs and {new} {len(of_new)}. Each query is explained for each of the {pairs.height} pairs, "
+        f"as QUERY (run of {base}, run of {new})."
+    )
+    paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
+    single: dict[str, Run | RunFile] = {}
+    for name, of, column in ((base, of_base, "b"), (new, of_new, "n")):
+        whole = [read_whole(run) for run in of]
+        frame = pl.concat(repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole))
+        single[name] = whole[0].with_frame(frame)
+    return paired, single
+
+
 def explain_runs(
     qrels: Qrels,
-    runs: Mapping[str, Run | RunFile],
+    runs: Mapping[str, Run | RunFile | list[Run | RunFile]],
     measures: Measures,
     *,
     results: Any = None,
     top: int = 5,
     rel: float | None = None,
 ) -> Explanation:
-    """Do what `explain` does for runs that were opened, two by name."""
+    """Do what `explain` does for two systems by name, each a run that was opened, or several."""
+    several = {name: of if isinstance(of, list) else [of] for name, of in runs.items()}
+    if all(len(of) == 1 for of in several.values()):
+        single = {name: of[0] for name, of in several.items()}
+    elif results is not None:
+        raise InputError("results= belongs to one run of each system. Give one run each, or leave out results=.")
+    else:
+        qrels, single = _pair_runs(qrels, several)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
     asked = [one.measure for one in parts.values()]
@@ -170,7 +208,7 @@ def explain_runs(
     opened = read_results_of([*runs], results)
     systems: dict[str, Searched] = {}
     with NoticesOfSystems() as notices:
-        for name, run in runs.items():
+        for name, run in single.items():
             with notices.of(name):
                 whole = read_whole(run)
                 systems[name] = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
