@@ -21,7 +21,7 @@ from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.run import name_runs
+from goodgain.formats.run import find_likely_replicates, name_runs
 from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
@@ -310,20 +310,13 @@ def _number_parts(path: str) -> list[tuple[int, str]]:
 
 def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
     """Give a notice if several systems are files named as `convert` names the runs of one: agent.1.run, agent.2.run."""
-    together: dict[tuple[str, str], list[str]] = {}
-    for system, paths in named.items():
-        path = Path(paths[0])
-        front, _, last = stem(path).rpartition(".")
-        if front and last.isdecimal() and len(paths) == 1:
-            together.setdefault((front, str(path.parent)), []).append(system)
-    for (front, folder), systems in together.items():
-        if len(systems) > 1:
-            suffix = "".join(Path(named[systems[0]][0]).suffixes[-1:])
-            pattern = str(Path(folder) / f"{front}.*{suffix}")
-            notice(
-                f"{', '.join(systems)} look like runs of one system. If they are, write '{front}={pattern}': their values "
-                "are averaged query by query."
-            )
+    for front, systems in find_likely_replicates(name for name, of in named.items() if len(of) == 1).items():
+        path = Path(named[systems[0]][0])
+        pattern = path.with_name(f"{Path(front).name}.*{path.suffix}")
+        notice(
+            f"{', '.join(systems)} look like runs of one system. If they are, write '{Path(front).name}={pattern}': their values "
+            "are averaged query by query."
+        )
 
 
 def split_name(argument: str) -> tuple[str, str]:

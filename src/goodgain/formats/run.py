@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -348,6 +348,16 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
 def is_replicates(source: Any) -> bool:
     """Return whether a source is a list of runs, not one of rows (tuples) or a run: several runs of one system."""
     return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
+
+
+def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return system -> the names of its runs, for two or more named as `convert` names them: agent.1, agent.2."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        front, _, number = name.rpartition(".")
+        if front and number.isdecimal():
+            found.setdefault(front, []).append(name)
+    return {front: several for front, several in found.items() if len(several) > 1}
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:

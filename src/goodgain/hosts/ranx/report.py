@@ -8,7 +8,8 @@ from typing import Any
 
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
+from goodgain.formats.run import find_likely_replicates
 from goodgain.hosts.ranx.metrics import parse_metric
 from goodgain.measures.names import HOST_NAMES
 
@@ -41,6 +42,11 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         if self._columns and twice:
             raise InputError(
                 f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
+            )
+        for systems in find_likely_replicates(self.model_names).values() if self._columns else ():
+            notice(
+                f"{', '.join(systems)} look like runs of one system, and ranx tests each as a system. goodgain.compare averages "
+                "a list of runs query by query."
             )
         down = {metric for metric, column in self._columns.items() if column.less_is_better}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
