@@ -87,9 +87,9 @@ def read_json_lines(
         row = {ours: value[name] for name, ours in known[keys].items()}
         missing = [name for name in required if name not in row]
         if missing:
-            is_log = not row and {"query_id", "doc_id"} <= {*required}
-            remedy = "; if this is the log of an agent, run goodgain convert first" if is_log else ""
-            rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)}){remedy}")
+            there = f"it has {quote(', '.join(value))}: name its columns with columns="
+            log = "; if it is the log of an agent, run goodgain convert first" * (not row and "doc_id" in missing)
+            rows.refuse(number, f"lacks {', '.join(missing)} ({there}{log})")
         elif paths is None or not any(isinstance(one, list) for one in row.values()):
             rows.add(number, row)
         else:
