@@ -1,24 +1,141 @@
-"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our names and types."""
+"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our types, found by the user's names and synonyms."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, TextLines, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
-from goodgain.files.json_lines import begins_json, read_nested
+from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
-from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.schema import QRELS, RUN, UNLABELLED, Table
+
+#: Common names for the column with an agent's round.
+_LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
+#: PyTerrier's results have both; docid is the index's internal number of the document.
+_DOCNO_AND_DOCID = {"docno", "docid"}
+
+#: Name in the source -> our name.
+Columns = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FoundColumns:
+    """Which columns of a source are read.
+
+    Attributes:
+        names: name in the source -> our name.
+        renamed: the names in the source that `columns` renames.
+        likely_iteration: a column that looks like the iteration, if none was read as the iteration.
+        understood: the part of `names` found through synonyms.
+    """
+
+    names: Columns
+    renamed: frozenset[str] = frozenset()
+    likely_iteration: str | None = None
+    understood: Columns = field(default_factory=dict)
+
+
+def check_columns(columns: Columns | None) -> dict[str, str]:
+    """Check the argument `columns`, and return it as a dict."""
+    known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
+    example = "write columns={'step': 'iteration'}"
+    if not isinstance(columns, Mapping | None):
+        raise InputError(f"columns={columns!r} does not map the source's column names to goodgain's; {example}")
+    for name, ours in (columns or {}).items():
+        if not isinstance(name, str) or ours not in known:
+            raise InputError(
+                f"columns={{{name!r}: {ours!r}}}: runs and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
+            )
+    return dict(columns or {})
+
+
+def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
+    """Match the columns of a source to those of a table.
+
+    Args:
+        names: the source's column names.
+        table: the table it is read as.
+        columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
+        label: what errors call the source.
+    """
+    names = list(names)
+    renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
+    found = {name: renamed.get(name, name) for name in names if name in renamed or name in table.columns}
+    for name, ours in renamed.items():
+        others = [other for other, its in found.items() if its == ours and other != name]
+        if others:
+            raise InputError(
+                f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
+            )
+    if found.get("relevance") == "relevance" and "relevance" not in renamed:
+        for other in names:
+            if other in renamed or table.synonyms.get(str(other).lower()) != "relevance":
+                continue
+            raise InputError(
+                f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
+                "columns={'relevance': 'relevance'} to read the former"
+            )
+    if table.name == QRELS.name and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
+        found["grade"] = "relevance"  # what `goodgain label` writes
+    understood = _find_synonyms(names, table, found.values(), label)
+    found |= understood
+    in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))
+    likely = None
+    if table is RUN and "iteration" not in found.values():
+        unread = (name for name in names if name not in found)
+        likely = next((name for name in unread if str(name).lower() in _LOOKS_LIKE_ITERATION), None)
+    return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely, understood)
+
+
+def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: str) -> dict[str, str]:
+    """Find synonyms of the table's columns that the source lacks: name in the source -> our name."""
+    lacking = set(table.columns) - set(taken)
+    understood: dict[str, str] = {}
+    for name in names:
+        ours = table.synonyms.get(str(name).lower())  # pandas has names that are numbers
+        if ours not in lacking:
+            continue
+        other = next((other for other, its in understood.items() if its == ours), None)
+        if other is None:
+            understood[name] = ours
+        elif {name.lower(), other.lower()} == _DOCNO_AND_DOCID:
+            if name.lower() == "docno":
+                del understood[other]
+                understood[name] = ours
+        else:
+            raise InputError(
+                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}}, "
+                "or the other one"
+            )
+    return understood
+
+
+def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
+    """Give a notice of the columns found through synonyms, if any."""
+    if found.understood:
+        read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
+        notice(f"{label}: {read}; pass columns= if that is wrong")
+
+
+def check_columns_used(columns: Columns, *sources: Any) -> None:
+    """Raise `InputError` if a name in `columns` is not a column of any source."""
+    for name in columns:
+        if not any(name in source.renamed for source in sources):
+            raise InputError(
+                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}; correct the name (TREC text, dicts, "
+                "and a Run or Qrels already read have no columns to rename)"
+            )
 
 
 class OpenFrame(NamedTuple):

@@ -23,16 +23,20 @@ from goodgain.files.bad_rows import (
     number_rows,
     quote,
 )
-from goodgain.files.json_lines import begins_json, read_nested
+from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
-from goodgain.files.table_writing import write_frame
-from goodgain.formats.any_source import cast_to_table, find_header, find_problems, is_of_tasks, open_source
-from goodgain.formats.column_names import (
+from goodgain.files.writing import write_frame
+from goodgain.formats.any_source import (
     Columns,
+    cast_to_table,
     check_columns,
     check_columns_used,
     find_columns,
+    find_header,
+    find_problems,
+    is_of_tasks,
+    open_source,
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows

@@ -16,7 +16,7 @@ from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants
 from goodgain.files.escaping import HtmlCell, write_table
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
