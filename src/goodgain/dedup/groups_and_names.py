@@ -307,7 +307,7 @@ def _join_best(
     two = matched.group_by("record").agg(pl.col("name").n_unique()).filter(pl.col("name") > 1)
     bridged = counts.join(two, on="record").group_by("group").agg(pl.col("len").sum())
     bridges = groups.height - bridged.height + int(bridged["len"].sum())
-    schema = {"record": new.schema["record"], "best": pl.String}
+    schema: dict[str, Any] = {"record": new.schema["record"], "best": pl.String}
     return pl.DataFrame(list(best.items()), schema=schema, orient="row"), bridges
 
 

@@ -105,17 +105,6 @@ def frame_of(table: Any) -> pl.DataFrame:
     return pl.from_arrow(table)  # type: ignore[return-value]  # a frame, as it is a table
 
 
-def read_column_names(content: Content, path: Path, kind: str) -> list[str]:
-    """Read the column names of a `parquet` or `arrow` file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with explain_container_errors(path, kind):
-        source = pa.BufferReader(content.data)
-        schema = pq.read_schema(source) if kind == "parquet" else pa.ipc.open_file(source).schema
-        return [*schema.names]
-
-
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Return a frame of any engine as a Polars frame."""
     frame = wrap_frame(source, label)

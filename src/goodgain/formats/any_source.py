@@ -22,8 +22,6 @@ from goodgain.schema import QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round.
 _LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
-#: PyTerrier's results have both; docid is the index's internal number of the document.
-_DOCNO_AND_DOCID = {"docno", "docid"}
 
 #: Name in the source -> our name.
 Columns = Mapping[str, str]
@@ -69,56 +67,41 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
         label: what errors call the source.
     """
-    names = list(names)
+    names = list(dict.fromkeys(names))
     renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
-    found = {name: renamed.get(name, name) for name in names if name in renamed or name in table.columns}
-    for name, ours in renamed.items():
-        others = [other for other, its in found.items() if its == ours and other != name]
-        if others:
+    found: dict[str, str] = {}
+    understood: dict[str, str] = {}
+    for ours in table.columns:
+        own = [name for name in names if renamed.get(name, name) == ours]
+        others = [name for name in names if name not in renamed and table.synonyms.get(str(name).lower()) == ours]
+        if len(own) > 1:
+            name = next(name for name in own if name in renamed)
+            other = next(other for other in own if other != name)
             raise InputError(
-                f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
+                f"{label} has two columns for {ours}, {name!r} and {other!r}; rename one of them, or leave it out of columns="
             )
-    if found.get("relevance") == "relevance" and "relevance" not in renamed:
-        for other in names:
-            if other in renamed or table.synonyms.get(str(other).lower()) != "relevance":
-                continue
+        if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
             raise InputError(
-                f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
+                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}: rename or remove one, or pass "
                 "columns={'relevance': 'relevance'} to read the former"
             )
-    if table.name == QRELS.name and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
-        found["grade"] = "relevance"  # what `goodgain label` writes
-    understood = _find_synonyms(names, table, found.values(), label)
-    found |= understood
-    in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))
+        if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
+            own = ["grade"]  # what `goodgain label` writes
+        if not own and {str(name).lower() for name in others} == {"docno", "docid"}:
+            # PyTerrier's results have both; docid is the index's internal number of the document.
+            others = [name for name in others if name.lower() == "docno"]
+        if not own and len(others) > 1:
+            raise InputError(
+                f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}: pass "
+                f"columns={{{others[0]!r}: {ours!r}}}, or the other one"
+            )
+        understood |= dict.fromkeys(() if own else others, ours)
+        found |= dict.fromkeys(own or others, ours)
     likely = None
     if table is RUN and "iteration" not in found.values():
         unread = (name for name in names if name not in found)
         likely = next((name for name in unread if str(name).lower() in _LOOKS_LIKE_ITERATION), None)
-    return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely, understood)
-
-
-def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: str) -> dict[str, str]:
-    """Find synonyms of the table's columns that the source lacks: name in the source -> our name."""
-    lacking = set(table.columns) - set(taken)
-    understood: dict[str, str] = {}
-    for name in names:
-        ours = table.synonyms.get(str(name).lower())  # pandas has names that are numbers
-        if ours not in lacking:
-            continue
-        other = next((other for other, its in understood.items() if its == ours), None)
-        if other is None:
-            understood[name] = ours
-        elif {name.lower(), other.lower()} == _DOCNO_AND_DOCID:
-            if name.lower() == "docno":
-                del understood[other]
-                understood[name] = ours
-        else:
-            raise InputError(
-                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}}, "
-                "or the other one"
-            )
-    return understood
+    return FoundColumns(found, frozenset(renamed), likely, understood)
 
 
 def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
@@ -167,22 +150,26 @@ def open_source(
     known = table if label is None else UNLABELLED
     if not isinstance(source, (str, os.PathLike)):
         return None, _add_label(open_frame(source, known, columns=columns), label), False
-    path = Path(source)
+    path, is_text = Path(source), False
     content = read_lines(path) if container(path) == "text" else None
     is_json = content is not None and begins_json(content)
     if content is not None and table is QRELS and not columns and is_of_tasks(content):
         columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
-        frame = _read_dict(nested, known)
-        return (
-            stem(path),
-            _add_label(OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), label),
-            False,
-        )
-    if content is not None and not is_json and find_header(content, path, columns) is None:
+        opened = OpenFrame(nw.from_native(_read_dict(nested, known)), FrameRows(str(path)), FoundColumns({}))
+    elif content is not None and not is_json and find_header(content, path, columns) is None:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
-        return stem(path), _add_label(OpenFrame(nw.from_native(frame), lines, FoundColumns({})), label), True
+        opened, is_text = OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    else:
+        opened = _open_table(path, table, known, errors=errors, columns=columns, content=content)
+    return stem(path), _add_label(opened, label), is_text
+
+
+def _open_table(
+    path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
+) -> OpenFrame:
+    """Open a file with named columns; `known` is the table with the columns it may lack."""
 
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
@@ -199,7 +186,7 @@ def open_source(
         paths=[name for name in columns if "." in name] if table is QRELS else None,
     )
     found = find(names)
-    if (is_json or container(path) == "jsonl") and frame.is_empty():
+    if isinstance(rows, TextLines) and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
         _check_columns_found(names, known, found, str(path))
@@ -208,7 +195,7 @@ def open_source(
         record = pl.Series("record", rows.lines)
         largest = pl.col("relevance").max().over("query_id", "doc_id", "record")
         frame = frame.with_columns(record).with_columns(largest).drop("record")
-    return stem(path), _add_label(OpenFrame(nw.from_native(frame), rows, found), label), False
+    return OpenFrame(nw.from_native(frame), rows, found)
 
 
 def is_of_tasks(content: Content) -> bool:

@@ -25,7 +25,7 @@ from goodgain.files.bad_rows import (
 )
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
-from goodgain.files.table_reading import read_column_names
+from goodgain.files.table_reading import read_container
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
     Columns,
@@ -355,7 +355,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     if kind == "text" and begins_json(content) and read_nested(content) is None:
         kind = "jsonl"
     if kind in ("parquet", "arrow"):
-        return _are_of_qrels(read_column_names(content, path, kind), columns)
+        return _are_of_qrels(read_container(content, path, kind, rows=1).columns, columns)
     if kind == "jsonl":
         try:
             return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
