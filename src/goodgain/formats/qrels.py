@@ -283,8 +283,12 @@ def load_qrels(
         frame, subtopics = keep_one_label_per_subtopic(frame, rows)
     else:
         frame = keep_one_label_per_iteration(frame, rows)
-    name = dataset_id or name
-    details: dict[str, Any] = {"name": name, "rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    details: dict[str, Any] = {
+        "name": dataset_id or name,
+        "rows": subtopics,
+        "renamed": found.renamed,
+        "ungraded": ungraded,
+    }
     return Qrels(frame, labels=labels if labels == "iteration" else None, has_subtopics=labels == "subtopic", **details)
 
 
@@ -352,18 +356,17 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     content = read_bytes(path)
     if kind == "text" and is_of_tasks(content):
         return True
-    if kind == "text" and begins_json(content) and read_nested(content) is None:
-        kind = "jsonl"
+    is_json = kind == "text" and begins_json(content)
+    nested = read_nested(content) if is_json else None
+    if nested is not None:  # ranx and pytrec_eval write scores as floats
+        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     if kind in ("parquet", "arrow"):
         return _are_of_qrels(read_container(content, path, kind, rows=1).columns, columns)
-    if kind == "jsonl":
+    if kind == "jsonl" or is_json:
         try:
             return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
         except (ValueError, TypeError, RecursionError):
             return False
-    nested = read_nested(content) if begins_json(content) else None
-    if nested is not None:  # ranx and pytrec_eval write scores as floats
-        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     names = find_header(content, path, columns or {})
     if names is not None:
         return _are_of_qrels(names, columns)
