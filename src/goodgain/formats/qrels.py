@@ -283,13 +283,9 @@ def load_qrels(
         frame, subtopics = keep_one_label_per_subtopic(frame, rows)
     else:
         frame = keep_one_label_per_iteration(frame, rows)
-    details: dict[str, Any] = {
-        "name": dataset_id or name,
-        "rows": subtopics,
-        "renamed": found.renamed,
-        "ungraded": ungraded,
-    }
-    return Qrels(frame, labels=labels if labels == "iteration" else None, has_subtopics=labels == "subtopic", **details)
+    details: dict[str, Any] = {"rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic"}
+    return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
 
 
 def _read_judgments(
@@ -375,7 +371,6 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
     """Tell whether one of these columns is the relevance; its synonyms do not count beside a rank or score."""
-    names = list(names)
     found = find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():
         return not {"rank", "score"} & {*names}
