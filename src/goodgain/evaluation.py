@@ -20,7 +20,7 @@ from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sam
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule

@@ -21,7 +21,7 @@ from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores

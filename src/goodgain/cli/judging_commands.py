@@ -12,9 +12,9 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.errors import InputError
 from goodgain.files.opening import container
-from goodgain.files.table_writing import write_frame
+from goodgain.files.writing import write_frame
 from goodgain.formats import write_qrels
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed

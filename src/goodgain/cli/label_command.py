@@ -18,7 +18,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name
-from goodgain.files.table_writing import write_frame
+from goodgain.files.writing import write_frame
 
 if TYPE_CHECKING:
     from goodgain.labelling.answers_and_journal import Answer, Journal

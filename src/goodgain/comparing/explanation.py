@@ -27,7 +27,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures.good_gain import CG, NumDup

@@ -16,14 +16,14 @@ import polars as pl
 
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
 from goodgain.errors import InputError, notice
-from goodgain.files.json_lines import begins_json
+from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
-from goodgain.formats.any_source import find_header
-from goodgain.formats.column_names import (
+from goodgain.formats.any_source import (
     Columns,
     check_columns,
     check_columns_used,
     find_columns,
+    find_header,
     warn_of_understood_columns,
 )
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map

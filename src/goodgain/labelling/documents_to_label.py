@@ -15,7 +15,7 @@ from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows,
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, read_lines, separator_by_name, stem
-from goodgain.files.table_reading import cast_texts, read_column_names, read_frame, read_table
+from goodgain.files.table_reading import cast_texts, read_container, read_frame, read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, is_path
 from goodgain.judging.pooling import TEXTS, pick_fullest_texts, pool
@@ -146,7 +146,7 @@ def _list_columns(path: Path) -> list[str]:
     separator, kind = separator_by_name(path), container(path)
     try:
         if kind == "parquet":
-            return read_column_names(read_bytes(path), path, kind)
+            return read_container(read_bytes(path), path, kind, rows=1).columns
         if separator is None and kind != "jsonl":
             return []
         with open_stream(path) as file:
