@@ -77,7 +77,7 @@ def _are_states(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
     if _are_states(source.head):
-        return join_exchanges(source, _Messages, _read_state, any_order=True)
+        return join_exchanges(source, _Messages, _read_state)
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected="a list of messages, or a state of a graph with one")
     return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
 
@@ -109,6 +109,8 @@ def _read_query_id(record: Any, at: str) -> str | None:
 
 class _Messages(JoinedConversation):
     """Reports messages, each once: checkpoints repeat the messages before them."""
+
+    any_order = True
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)

@@ -14,6 +14,7 @@ from typing import Any, Self
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
+from goodgain.traces.conversations.vendor_exchanges import Item
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -136,14 +137,9 @@ class ItemReader(vendor_exchanges.JoinedConversation):
     web_remedy = _WEB_REMEDY
 
     @classmethod
-    def pair(
-        cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
-    ) -> vendor_exchanges.Exchange:
-        """Return an exchange with the ids that join it to others."""
-        found = super().pair({**request, "input": _get_input(request.get("input"))}, response, at, response_at)
-        found.id = expect_id(response.get("id"), f"{response_at}/id")
-        found.previous = expect_id(request.get("previous_response_id"), f"{at}/previous_response_id")
-        return found
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
+        """Return the items of a request, with their places."""
+        return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod
     def key(cls, item: Any) -> Hashable | None:
