@@ -71,6 +71,17 @@ def walk(members: Any, at: str) -> Iterator[Placed]:
         yield expect_object(member, place), place
 
 
+def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
+    """Yield the objects in the list under a key of a record, with their places.
+
+    Raises:
+        InputError: there is no list, or a member is not an object.
+    """
+    if not isinstance(record.get(key), list):
+        raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
+    return walk(record[key], f"{at}/{key}")
+
+
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
     """Return whether a value is a list with an object that satisfies a test."""
     return any(map(test, objects_in(members)))
@@ -119,7 +130,7 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
     return None, ""
 
 
-def find_items(value: Any, at: str, *, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
+def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
     """Yield the objects of the list that `find_list` finds, with their places.
 
     Raises:

@@ -345,7 +345,9 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
         output = span.get("gen_ai.tool.call.result")
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    message = body if {"content", "tool_call_id"} <= body.keys() else {}  # LangChain's instrumentation writes its message
+    message = (
+        body if {"content", "tool_call_id"} <= body.keys() else {}
+    )  # LangChain's instrumentation writes its message
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
@@ -354,5 +356,3 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
         expect_text(_find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
         failed=span.failed or message.get("status") == "error", remedy=remedy,
     )  # fmt: skip
-
-

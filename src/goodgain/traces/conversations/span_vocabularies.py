@@ -70,7 +70,9 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
             start = vocabulary.metadata
-            metadata = {key.removeprefix(start): one for key, one in attributes.items() if start and key.startswith(start)}
+            metadata = {
+                key.removeprefix(start): one for key, one in attributes.items() if start and key.startswith(start)
+            }
             _add(attributes, "metadata", metadata or None)
             _add(attributes, "session.id", find_session(metadata))
             for ours, theirs in vocabulary.copies.items():

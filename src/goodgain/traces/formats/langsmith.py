@@ -119,15 +119,12 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):
-            if isinstance(value.get("tool_calls"), list):
-                found += map(_read_tool_call, tree.objects_in(value["tool_calls"]))
-            else:
+            if not isinstance(calls := value.get("tool_calls"), list):
                 todo += [value[key] for key in _ANSWER_KEYS if key in value]
+                continue
+            for call in tree.objects_in(calls):
+                named = call["function"] if isinstance(call.get("function"), dict) else call
+                arguments = named.get("args", named.get("arguments"))
+                part = {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}
+                found.append(part)
     return found
-
-
-def _read_tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    named = function if isinstance(function, dict) else call
-    arguments = named.get("args", named.get("arguments"))
-    return {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}
