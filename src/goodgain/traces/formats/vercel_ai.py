@@ -5,7 +5,7 @@ In a UI message a step ends at each `step-start`; a model message of the assista
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -78,7 +78,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
     if _are_steps(value):
-        return tree.find_items(value, at, paths=("steps",), expected="a list of steps")
+        return tree.find_items(value, at, ("steps",), "a list of steps")
     return tree.find_messages(value, at)
 
 
@@ -114,9 +114,15 @@ class _Messages(Conversation):
         placed = list(tree.walk(parts, f"{at}/parts"))
         self._read_parts(placed)
         held = (tree.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
-        seen = {as_word(invocation.get("toolCallId")) for invocation in held}
-        self._read_invocations(message.get("toolInvocations"), f"{at}/toolInvocations", seen)
-        self._read_parts(list(tree.walk_parts(content, f"{at}/content")))
+        seen, step = {as_word(invocation.get("toolCallId")) for invocation in held}, None
+        invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
+        for index, (invocation, call_at) in enumerate(invocations):  # those of version 4 may repeat the parts
+            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
+                if index and invocation.get("step") != step:
+                    self.step()
+                step = invocation.get("step")
+                self._read_ui_call(invocation, invocation.get("toolName"), call_at)
+        self._read_parts(tree.walk_parts(content, f"{at}/content"))
         if role == "assistant":
             self._add_citations(at)
 
@@ -125,11 +131,11 @@ class _Messages(Conversation):
         self.report_unread("a step", step, at, _STEP_READ)
         self._start_step()
         if isinstance(step.get("content"), list):
-            self._read_parts(list(tree.walk(step["content"], f"{at}/content")))
+            self._read_parts(tree.walk(step["content"], f"{at}/content"))
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
                 parts = tree.walk(step.get(key), f"{at}/{key}")
-                self._read_parts([({**part, "type": kind}, part_at) for part, part_at in parts])
+                self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
             self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
         self._add_citations(at)
 
@@ -137,7 +143,7 @@ class _Messages(Conversation):
         self.step()
         self._made, self._cited = 0, []
 
-    def _read_parts(self, parts: list[tree.Placed]) -> None:
+    def _read_parts(self, parts: Iterable[tree.Placed]) -> None:
         for part, at in parts:
             kind = as_word(part.get("type"))
             if kind == "step-start":
@@ -157,17 +163,6 @@ class _Messages(Conversation):
                 self._read_ui_call(part, kind.removeprefix("tool-"), at)
             elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
-
-    def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
-        """Read the calls of version 4 that the parts do not repeat; a new number of `step` is a new step."""
-        step: Any = None
-        for index, (invocation, call_at) in enumerate(tree.walk(invocations, at)):
-            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") in seen:
-                continue
-            if index and invocation.get("step") != step:
-                self.step()
-            step = invocation.get("step")
-            self._read_ui_call(invocation, invocation.get("toolName"), call_at)
 
     def _add_call(self, part: dict[str, Any], name: Any, at: str) -> ToolCall:
         call_id = expect_id(part.get("toolCallId"), f"{at}/toolCallId")
@@ -221,9 +216,7 @@ class _Messages(Conversation):
 
     def _add_citations(self, at: str) -> None:
         """Report the pages that a message cites; if it has no call, a provider searched for it."""
-        if not self._cited:
-            return
-        if not self._made:
+        if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
-        if self.source.citations:
+        if self._cited and self.source.citations:
             self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])
