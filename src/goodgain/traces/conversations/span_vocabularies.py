@@ -36,17 +36,20 @@ _MAX_DEPTH = 20
 #: How many times JSON text may be encoded in JSON text.
 _MAX_ENCODINGS = 3
 _TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+#: In place of the kind of a generic type: the span's name decides.
+BY_ITS_NAME = "by its name"
 #: Kinds that MLflow does not have in common with OpenInference.
 _MLFLOW_KINDS = {
     **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
+    "UNKNOWN": BY_ITS_NAME,  # a function without a given type
 }
-#: Types of Langfuse's observations, and the generic ones of old versions.
+#: Types of Langfuse's observations.
 LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
+    **dict.fromkeys(("SPAN", "EVENT"), BY_ITS_NAME),  # of old versions
     "GENERATION": "LLM",
 }
-LANGFUSE_UNTYPED = {"SPAN", "EVENT"}
 #: The kinds of Monocle's `span.type`. Types without a kind name a place, not an action.
 _MONOCLE_KINDS = {
     **dict.fromkeys(("inference", "inference.framework"), "LLM"),
@@ -163,23 +166,18 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def _read_mlflow(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    kind = decode(attributes.get("mlflow.spanType"))
-    kind = kind.upper() if isinstance(kind, str) else ""
-    if kind == "UNKNOWN":  # a function without a given type
-        return "TOOL" if is_search(name) else "CHAIN"
-    return _MLFLOW_KINDS.get(kind, kind)
+    return read_kind(decode(attributes.get("mlflow.spanType")), _MLFLOW_KINDS, name, is_search)
 
 
 def _read_langfuse(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    kind = attributes.get("langfuse.observation.type")
-    return read_langfuse_kind(kind.upper() if isinstance(kind, str) else "", name, is_search)
+    return read_kind(attributes.get("langfuse.observation.type"), LANGFUSE_KINDS, name, is_search)
 
 
-def read_langfuse_kind(kind: str, name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of a Langfuse observation, by its type or, if that is an old generic one, by its name."""
-    if kind in LANGFUSE_UNTYPED:
-        return "TOOL" if is_search(name) else "CHAIN"
-    return LANGFUSE_KINDS.get(kind, kind)
+def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
+    """Return the kind of a span by its type or, if that is a generic one, by its name."""
+    kind = given.upper() if isinstance(given, str) else ""
+    found = kinds.get(kind, kind)
+    return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
 
 
 def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:

@@ -154,7 +154,9 @@ class _Thread(Conversation):
         """Return the trace of a thread from its runs of `exec`; each run numbers its items from the start."""
         first, first_at = runs[0][0]
         thread = (
-            expect_id(first.get("thread_id"), f"{first_at}/thread_id") if first["type"] == "thread.started" else None
+            expect_id(first.get("thread_id"), f"{first_at}/thread_id")
+            if first.get("type") == "thread.started"
+            else None
         )
         for lines in runs:
             ended = [tree.object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]

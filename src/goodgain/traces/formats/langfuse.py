@@ -12,11 +12,11 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import (
+    BY_ITS_NAME,
     BY_NAME,
     LANGFUSE_KINDS,
-    LANGFUSE_UNTYPED,
     decode,
-    read_langfuse_kind,
+    read_kind,
 )
 from goodgain.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
@@ -44,7 +44,7 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
     lists = (record.get(key) for key in ("observations", "traces", "data"))
     kind = as_word(record.get("type"))
     is_observation = (
-        (kind in LANGFUSE_KINDS or kind in LANGFUSE_UNTYPED)
+        kind in LANGFUSE_KINDS
         and ("traceId" in record or "trace_id" in record)
         and ("parentObservationId" in record or "parent_observation_id" in record)
     )
@@ -103,10 +103,10 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
     of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}
     span = Span(
-        trace_id, span_id, parent, name, read_langfuse_kind(kind, name, source.is_search),
+        trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_search),
         read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,
-        {**of_trace, BY_NAME: kind in LANGFUSE_UNTYPED, **given}, record.get("level") == "ERROR", at,
+        {**of_trace, BY_NAME: LANGFUSE_KINDS.get(kind) == BY_ITS_NAME, **given}, record.get("level") == "ERROR", at,
     )  # fmt: skip
-    if kind not in LANGFUSE_KINDS and kind not in LANGFUSE_UNTYPED:
+    if kind not in LANGFUSE_KINDS:
         span.unknown = f"observation of type {kind!r}"
     return span

@@ -76,8 +76,19 @@ class _Messages(Conversation):
             expect_text(method, f"{at}/method")
             self._others[key] = True
         elif key in self._waiting and not (self._others.get(key) and self._answers_server(key, record, message)):
-            _set_answer(self._waiting.pop(key)[0], message, at)
+            call, error, result = self._waiting.pop(key)[0], message.get("error"), message.get("result")
             self._answered = True
+            if error is not None:
+                call.output, call.failed = error, True
+            elif result is not None:
+                found = expect_object(result, f"{at}/result")
+                call.failed = found.get("isError") is True
+                only_content = isinstance(found.get("content"), list) and found.keys() <= {
+                    "content",
+                    "isError",
+                    "_meta",
+                }
+                call.output = found["content"] if only_content else found
         elif key and key in self._others:
             self._others[key] = False
         else:
@@ -94,14 +105,3 @@ class _Messages(Conversation):
             return bool(asked == answered)
         result = tree.object_or_empty(message.get("result"))
         return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))
-
-
-def _set_answer(call: ToolCall, message: dict[str, Any], at: str) -> None:
-    error, result = message.get("error"), message.get("result")
-    if error is not None:
-        call.output, call.failed = error, True
-    elif result is not None:
-        found = expect_object(result, f"{at}/result")
-        call.failed = found.get("isError") is True
-        only_content = isinstance(found.get("content"), list) and found.keys() <= {"content", "isError", "_meta"}
-        call.output = found["content"] if only_content else found

@@ -23,6 +23,7 @@ from goodgain.traces.model import Trace
 _SQLITE = b"SQLite format 3\0"
 #: The columns of a table of messages; programs choose its name.
 _COLUMNS = {"session_id", "message_data"}
+_BRANCHES = "SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -53,7 +54,11 @@ def _read_database(source: Source) -> Iterator[Trace]:
     try:
         with closing(_open_database(source.path)) as database:
             table = _find_table(database, source.path)
-            _report_branches(source, database)
+            if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None:
+                branches = database.execute(_BRANCHES)  # of AdvancedSQLiteSession
+                if any(count > 1 for (count,) in branches):
+                    at = f"{source.path}, table message_structure, at "
+                    source.not_understood("session with branches (all are read as one)", at, "one branch a session")
             name = table.replace('"', '""')
             rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
             for row, session, text in rows:
@@ -95,13 +100,3 @@ def _find_table(database: sqlite3.Connection, path: Path) -> str:
             f"{' and '.join(found) or 'none'}; give a database of SQLiteSession, or export the items as JSON Lines"
         )
     return found[0]
-
-
-def _report_branches(source: Source, database: sqlite3.Connection) -> None:
-    """Report the branches of AdvancedSQLiteSession: all are read as one."""
-    if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is None:
-        return
-    branches = database.execute("SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id")
-    if any(count > 1 for (count,) in branches):
-        at = f"{source.path}, table message_structure, at "
-        source.not_understood("session with branches (all are read as one)", at, "one branch a session")

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any, Self
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.vendor_exchanges import Item
@@ -90,13 +90,12 @@ def read(source: Source) -> Iterator[Trace]:
         return vendor_exchanges.join_exchanges(source, ItemReader)
     if _are_chained_responses(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader, _read_stored_response)
-    return source.traces(
-        partial(_read_trace, source), is_one=lambda value: not value or tree.any_object(value, _is_message_or_item)
-    )
 
+    def is_one(value: Any) -> bool:
+        items = tree.objects_in(value)
+        return not value or any("role" in item or as_word(item.get("type")) in _OWN_TYPES for item in items)
 
-def _is_message_or_item(item: dict[str, Any]) -> bool:
-    return "role" in item or as_word(item.get("type")) in _OWN_TYPES
+    return source.traces(partial(_read_trace, source), is_one=is_one)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
@@ -186,7 +185,13 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 output = UNANSWERED
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
-                call.output = _read_web_run_output(output)
+                parts = output if isinstance(output, list) else [output]
+                texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+                hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
+                call.output = [
+                    {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
+                    for hit in hits if hit["kind"] == "search"
+                ] if hits else output  # fmt: skip
         elif item.get("role") == "user":
             self.user(tree.message_text(item.get("content")))
             self._check_message(item, at)
@@ -237,13 +242,24 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
         call_id = expect_id(item.get("id"), f"{at}/id")
         if kind == "web_search_call":
-            return self._read_web_search(item, call_id, at)
+            action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
+            does, found = as_word(action.get("type"), "search"), action.get("sources")
+            if does != "search":
+                if does not in _OTHER_ACTIONS:
+                    what = f"action of type {does!r} in a web_search_call"
+                    self.source.not_understood(what, f"{at}/action", "search or open_page")
+                return ToolCall(f"{kind} {does}", at, call_id, is_search=False, output=None)
+            urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
+            return ToolCall(
+                kind, at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
+                remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
+            )  # fmt: skip
         if kind == "file_search_call":
             found = item.get("results")
+            hits = [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")]
             return ToolCall(
-                kind, at, call_id, item.get("queries"), is_search=True, remedy=_FILE_REMEDY, doc_type="passage",
-                failed=found is None and item.get("status") == "failed",
-                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")],
+                kind, at, call_id, item.get("queries"), UNANSWERED if found is None else hits, is_search=True,
+                failed=found is None and item.get("status") == "failed", remedy=_FILE_REMEDY, doc_type="passage",
             )  # fmt: skip
         if kind == "mcp_call":
             call = tree.read_call(item, at)
@@ -261,50 +277,19 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None
 
-    def _read_web_search(self, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall:
-        action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
-        kind = as_word(action.get("type"), "search")
-        if kind != "search":
-            if kind not in _OTHER_ACTIONS:
-                what = f"action of type {kind!r} in a web_search_call"
-                self.source.not_understood(what, f"{at}/action", "search or open_page")
-            return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
-        found = action.get("sources")
-        urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
-        return ToolCall(
-            "web_search_call", at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
-            remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
-        )  # fmt: skip
-
 
 def _check_role(message: dict[str, Any], at: str) -> None:
     if message.get("role") not in _ROLES:
         raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
 
 
-def _read_web_run_output(output: Any) -> Any:
-    """Return the hits in the text of Codex's web tool; any other output is unchanged."""
-    parts = output if isinstance(output, list) else [output]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
-    found = [
-        {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
-        for hit in hits
-        if hit["kind"] == "search"
-    ]
-    return found if hits else output
-
-
 def _read_web_run(call: ToolCall) -> ToolCall:
     """Read a call of Codex's web tool: its arguments say whether it searches, opens a page or finds text in one."""
-    asked = call.arguments
-    if isinstance(asked, str):
-        try:
-            asked = loads(asked)
-        except NotJSONError:
-            raise unexpected_value(call.at, "arguments of web.run as JSON", asked) from None
-    queries = expect_object(asked, call.at).get("search_query")
-    texts = [query.get("q") for query in queries if isinstance(query, dict)] if isinstance(queries, list) else []
+    asked = parse_if_json(call.arguments)
+    if not isinstance(asked, dict):
+        raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
+    queries = asked.get("search_query")
+    texts = [query.get("q") for query in tree.objects_in(queries)]
     call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
     call.queries = tuple(text for text in texts if isinstance(text, str))
     return call
