@@ -91,10 +91,6 @@ def _is_event(value: dict[str, Any]) -> bool:
     return "author" in value and ("invocationId" in value or "invocation_id" in value)
 
 
-def _are_events(head: FileHead) -> bool:
-    return any(map(_is_event, head.objects))
-
-
 def _are_cli_lines(head: FileHead) -> bool:
     first = tree.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
     return first.keys() >= _CLI_KEYS and "messages" not in first
@@ -102,14 +98,14 @@ def _are_cli_lines(head: FileHead) -> bool:
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is one trace."""
-    return not (vendor_exchanges.are_exchanges(head) or _are_events(head) or _are_cli_lines(head))
+    return not (vendor_exchanges.are_exchanges(head) or any(map(_is_event, head.objects)) or _are_cli_lines(head))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Contents)
-    if _are_events(source.head):
+    if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
     if _are_cli_lines(source.head):
         return _read_cli_lines(source)

@@ -17,6 +17,7 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace, Usage
 
 _PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
+_OF_HEADER = {"task", "eval_id", "run_id"}
 #: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
 _ATTACHMENT = "attachment://"
 #: A limit against malicious logs: content nested deeper is not searched for attachments.
@@ -30,11 +31,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether the file is a log with `eval`, a sample with `epoch` and `messages`, or an .eval archive."""
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
-    return any(_is_log(record) or _is_sample(record) for record in head.objects)
-
-
-def _is_log(record: dict[str, Any]) -> bool:
-    return not {"task", "eval_id", "run_id"}.isdisjoint(tree.object_or_empty(record.get("eval")))
+    headers = (tree.object_or_empty(record.get("eval")) for record in head.objects)
+    return any(map(_is_sample, head.objects)) or any(not _OF_HEADER.isdisjoint(header) for header in headers)
 
 
 def _is_sample(record: dict[str, Any]) -> bool:
@@ -129,7 +127,15 @@ class _Messages(Conversation):
             for made in self.read_calls(message.get("tool_calls"), f"{at}/tool_calls", "function"):
                 made.arguments = self._insert_attachments(made.arguments)
             for part, part_at in tree.walk_parts(content, f"{at}/content"):
-                self._read_part(part, part_at)
+                if part.get("type") == "tool_use":  # a call that the model's vendor ran
+                    call = self.call(tree.read_call(part, part_at))
+                    call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
+                    call.failed = part.get("error") not in (None, "")
+                    call.is_search = part.get("tool_type") == "web_search" or None
+                    call.remedy = _REMEDY
+                elif part.get("type") == "text" and part.get("citations") and self.source.citations:
+                    notes = tree.walk(part["citations"], f"{part_at}/citations")
+                    self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
             self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
         elif role == "tool":
             output = tree.expect_output(content, f"{at}/content")
@@ -142,18 +148,6 @@ class _Messages(Conversation):
                 self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
         elif role != "system":
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
-
-    def _read_part(self, part: dict[str, Any], at: str) -> None:
-        """Read a part of an assistant message; `tool_use` is a call that the model's vendor ran."""
-        if part.get("type") == "tool_use":
-            call = self.call(tree.read_call(part, at))
-            call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
-            call.failed = part.get("error") not in (None, "")
-            call.is_search = part.get("tool_type") == "web_search" or None
-            call.remedy = _REMEDY
-        elif part.get("type") == "text" and part.get("citations") and self.source.citations:
-            notes = tree.walk(part["citations"], f"{at}/citations")
-            self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):

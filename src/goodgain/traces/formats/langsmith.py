@@ -83,8 +83,12 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     root = _ROOT.match(dotted)
     trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
     parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
+    if (found := _ORDER.fullmatch(dotted.rpartition(".")[2])) is not None:  # it also orders runs that started together
+        start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
+    else:
+        start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
     span = Span(
-        trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), _read_start(run, dotted, at),
+        trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), start,
         read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
         {}, run.get("error") not in (None, ""), at,
     )  # fmt: skip
@@ -101,14 +105,6 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         alone = isinstance(outputs, dict) and len(outputs) == 1
         span.attributes["output.value"] = next(iter(outputs.values())) if alone else outputs
     return span
-
-
-def _read_start(run: dict[str, Any], dotted: str, at: str) -> int:
-    """Return when a run started, from its dotted order: this also orders runs that started together."""
-    found = _ORDER.fullmatch(dotted.rpartition(".")[2])
-    if found is None:
-        return read_nanoseconds(run.get("start_time"), f"{at}/start_time")
-    return read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
 
 
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:

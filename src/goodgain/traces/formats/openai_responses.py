@@ -89,7 +89,10 @@ def read(source: Source) -> Iterator[Trace]:
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader)
     if _are_chained_responses(source.head):
-        return vendor_exchanges.join_exchanges(source, ItemReader, _read_stored_response)
+        # A stored response is an exchange with itself: its output, and its input if it has one.
+        return vendor_exchanges.join_exchanges(
+            source, ItemReader, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
+        )
 
     def is_one(value: Any) -> bool:
         items = tree.objects_in(value)
@@ -118,12 +121,6 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 def _get_input(items: Any) -> Any:
     """Return the items of an input; a text is one message of the user."""
     return [{"role": "user", "content": items}] if isinstance(items, str) else items
-
-
-def _read_stored_response(record: Any, at: str) -> vendor_exchanges.Exchange:
-    """Return a stored response as an exchange: its output, and its input if it has one."""
-    response = expect_object(record, at)
-    return ItemReader.pair(response, response, at, at)
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
@@ -156,7 +153,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
             if kind == "message":
-                _check_role(item, at)
+                self._check_role(item, at)
             elif kind not in _CLIENT_ANSWERS and (call := self._read_call(kind, item, at)) is not None:
                 self.merge_copy(call)
         self.read_all(exchange.messages[exchange.known :])
@@ -223,8 +220,12 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if items and not stepped:
             self.step()  # an answer without a call is a step: the next user message is a new turn
 
+    def _check_role(self, message: dict[str, Any], at: str) -> None:
+        if message.get("role") not in _ROLES:
+            raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
+
     def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall]) -> None:
-        _check_role(item, at)
+        self._check_role(item, at)
         self._check_message(item, at)
         for part in tree.objects_in(item.get("content")) if self.source.citations else ():
             notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
@@ -276,11 +277,6 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if kind not in _OTHER_TYPES:
             self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None
-
-
-def _check_role(message: dict[str, Any], at: str) -> None:
-    if message.get("role") not in _ROLES:
-        raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
 
 
 def _read_web_run(call: ToolCall) -> ToolCall:

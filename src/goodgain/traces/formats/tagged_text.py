@@ -84,7 +84,7 @@ def _read_numbers(text: str) -> Any:
     if not starts or starts[0].start() != 0:
         return [] if text == "None" else text
     ends = [found.start() for found in starts[1:]] + [len(text)]
-    return [{"text": text[found.end() : end].strip()} for found, end in zip(starts, ends, strict=True)]
+    return [{"title": None, "text": text[found.end() : end].strip()} for found, end in zip(starts, ends, strict=True)]
 
 
 def _read_list(text: str) -> Any:

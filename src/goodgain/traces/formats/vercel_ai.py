@@ -47,12 +47,10 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    if as_word(message.get("role")) not in _ROLES:
-        return False
-    parts = message.get("parts")
-    if isinstance(parts, list) and parts and all(isinstance(part, dict) and "type" in part for part in parts):
-        return True
-    return isinstance(message.get("toolInvocations"), list) or _has_model_parts(message.get("content"))
+    parts, has_calls = message.get("parts"), isinstance(message.get("toolInvocations"), list)
+    is_typed = isinstance(parts, list) and all(isinstance(part, dict) and "type" in part for part in parts)
+    has_parts = has_calls or bool(parts and is_typed) or _has_model_parts(message.get("content"))
+    return has_parts and as_word(message.get("role")) in _ROLES
 
 
 def _has_model_parts(content: Any) -> bool:
