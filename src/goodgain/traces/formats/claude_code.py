@@ -142,10 +142,10 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
 
 def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> list[_Line]:
     """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
-    if not any("parentUuid" in line.record for line in members):
+    last = next((line for line in reversed(members) if "parentUuid" in line.record), None)
+    if last is None:
         return members  # a stream has no branches
     by_id = {line.id: index for index, line in enumerate(lines) if line.id is not None}
-    last = next(line for line in reversed(members) if "parentUuid" in line.record)
     chain: set[int] = set()
     at: int | None = next(index for index, line in enumerate(lines) if line is last)
     while at is not None and at not in chain:

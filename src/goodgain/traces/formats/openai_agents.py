@@ -50,9 +50,15 @@ def _read_items(source: Source, items: list[tree.Placed], at: str, session: str 
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
+    if compression(source.path) is not None:
+        raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
     sessions: dict[str | None, list[tree.Placed]] = {}
     try:
-        with closing(_open_database(source.path)) as database:
+        # Without a write-ahead log, nothing is locked and no file is created.
+        log = source.path.with_name(f"{source.path.name}-wal")
+        how = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        address = f"{source.path.absolute().as_uri()}?mode=ro{how}"
+        with closing(sqlite3.connect(address, uri=True)) as database:
             table = _find_table(database, source.path)
             if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None:
                 branches = database.execute(_BRANCHES)  # of AdvancedSQLiteSession
@@ -77,15 +83,6 @@ def _read_database(source: Source) -> Iterator[Trace]:
     for session_id, items in sessions.items():
         with source.handle_errors():
             yield _read_items(source, items, items[0][1], session_id)
-
-
-def _open_database(path: Path) -> sqlite3.Connection:
-    """Open a database read-only. Without a write-ahead log, nothing is locked and no file is created."""
-    if compression(path) is not None:
-        raise InputError(f"{path}: is a compressed SQLite database; decompress it first")
-    log = path.with_name(f"{path.name}-wal")
-    how = "" if log.exists() and log.stat().st_size else "&immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{how}", uri=True)
 
 
 def _find_table(database: sqlite3.Connection, path: Path) -> str:

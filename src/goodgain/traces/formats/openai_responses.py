@@ -59,12 +59,12 @@ def sniff(head: FileHead) -> bool:
         return ItemReader.claims(head)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
         return False  # items of the Agents SDK, or an early rollout of Codex
-    return any(map(_is_response, head.objects))
-
-
-def _is_response(record: dict[str, Any]) -> bool:
-    own = record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES
-    return own or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+    return any(
+        record.get("object") == "response"
+        or as_word(record.get("type")) in _OWN_TYPES
+        or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+        for record in head.objects
+    )
 
 
 def is_item(item: dict[str, Any]) -> bool:
@@ -152,9 +152,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         """Read the items of an exchange; of repeated ones, only what the first copy lacks."""
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
-            if kind == "message":
-                self._check_role(item, at)
-            elif kind not in _CLIENT_ANSWERS and (call := self._read_call(kind, item, at)) is not None:
+            is_call = kind != "message" and kind not in _CLIENT_ANSWERS
+            if is_call and (call := self._read_call(kind, item, at)) is not None:
                 self.merge_copy(call)
         self.read_all(exchange.messages[exchange.known :])
         self.spend(exchange.response.get("usage"))
@@ -190,8 +189,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                     for hit in hits if hit["kind"] == "search"
                 ] if hits else output  # fmt: skip
         elif item.get("role") == "user":
-            self.user(tree.message_text(item.get("content")))
-            self._check_message(item, at)
+            self._read_message(item, at)
 
     def _read_response(self, items: list[tree.Placed]) -> None:
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
@@ -203,7 +201,14 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             if kind in ("reasoning", "message"):
                 new_step = True
                 if kind == "message":
-                    self._read_message(item, at, waiting)
+                    self._read_message(item, at)
+                for part in tree.objects_in(item.get("content")) if self.source.citations else ():
+                    notes = [
+                        one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"
+                    ]
+                    cited = {str(note.get("url")): {**note, "type": None} for note in notes}
+                    if cited and waiting:  # the log does not name their search: it is the last one before
+                        waiting.pop().output = list(cited.values())
                 continue
             if (call := self._read_call(kind, item, at)) is None:
                 continue
@@ -220,20 +225,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if items and not stepped:
             self.step()  # an answer without a call is a step: the next user message is a new turn
 
-    def _check_role(self, message: dict[str, Any], at: str) -> None:
-        if message.get("role") not in _ROLES:
-            raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
-
-    def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall]) -> None:
-        self._check_role(item, at)
-        self._check_message(item, at)
-        for part in tree.objects_in(item.get("content")) if self.source.citations else ():
-            notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
-            cited = {str(note.get("url")): {**note, "type": None} for note in notes}
-            if cited and waiting:  # the log does not name their search: it is the last one before
-                waiting.pop().output = list(cited.values())
-
-    def _check_message(self, item: dict[str, Any], at: str) -> None:
+    def _read_message(self, item: dict[str, Any], at: str) -> None:
+        if item.get("role") not in _ROLES:
+            raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", item.get("role"))
+        if item["role"] == "user":
+            self.user(tree.message_text(item.get("content")))
         self.report_unread("a message", item, at, ("content",))
         self.report_parts("a message", item.get("content"), f"{at}/content", _PART_TYPES)
 

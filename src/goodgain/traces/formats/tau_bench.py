@@ -49,15 +49,12 @@ def read(source: Source) -> Iterator[Trace]:
                 simulations = tree.walk_list(results, "simulations", at)
             for simulation, simulation_at in simulations:
                 with source.handle_errors():
-                    yield _read_simulation(source, simulation, simulation_at, tree.text_or_none(agent.get("llm")))
-
-
-def _read_simulation(source: Source, simulation: dict[str, Any], at: str, model: str | None) -> Trace:
-    query_id = tree.require_id(simulation, at, "task_id", "the id of the task")
-    reader = _Messages(source, simulation).read_all(tree.walk_list(simulation, "messages", at))
-    trace = reader.trace(at, query_id=query_id, tag=model)
-    trace.run = expect_id(simulation.get("trial"), f"{at}/trial")
-    return trace
+                    query_id = tree.require_id(simulation, simulation_at, "task_id", "the id of the task")
+                    reader = _Messages(source, simulation)
+                    reader.read_all(tree.walk_list(simulation, "messages", simulation_at))
+                    trace = reader.trace(simulation_at, query_id=query_id, tag=agent.get("llm"))
+                    trace.run = expect_id(simulation.get("trial"), f"{simulation_at}/trial")
+                    yield trace
 
 
 class _Messages(Conversation):
