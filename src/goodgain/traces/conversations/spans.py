@@ -251,7 +251,8 @@ def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
 def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
     if value is None or not depth:
         return None
-    kind, held = next(iter(expect_object(value, at).items()), ("stringValue", None))
+    found: tuple[str, Any] = next(iter(expect_object(value, at).items()), ("stringValue", None))
+    kind, held = found
     name = kind.replace("_value", "Value")
     if name in ("stringValue", "boolValue", "doubleValue"):
         return held

@@ -277,7 +277,7 @@ def read_usage(holder: Any) -> Usage | None:
         return None
 
     def read_number(*names: str) -> Any:
-        values = map(holder.get, names)
+        values: Iterable[Any] = map(holder.get, names)
         return next((one for one in values if type(one) in (int, float) and 0 <= one <= _MAX_NUMBER), None)
 
     read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)

@@ -88,9 +88,9 @@ class _Messages(Conversation):
             if outcome in _NOT_MADE:
                 call.is_search = False
         elif kind == "retry-prompt":
-            call_id = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
-            if part.get("tool_name") is not None and self.has_call(call_id):  # else it is about the answer's text
-                self.answer(call_id, part.get("content"), at, failed=True)
+            retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
+            if part.get("tool_name") is not None and self.has_call(retried):  # else it is about the answer's text
+                self.answer(retried, part.get("content"), at, failed=True)
         elif kind not in _OTHER_PARTS:
             expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"
             self.report_kind("part", part, "part_kind", at, expected)

@@ -255,7 +255,8 @@ class _Speeches(Conversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         self.report_unread("a message", message, at, ("content",))
-        self._say(*(expect_text(message.get(key), f"{at}/{key}") for key in ("role", "content")), at)
+        role, text = (expect_text(message.get(key), f"{at}/{key}") for key in ("role", "content"))
+        self._say(role, text, at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
         """Return the trace of the speeches in a text."""
