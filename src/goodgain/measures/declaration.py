@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import ir_measures
+import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
@@ -22,7 +23,7 @@ from goodgain.measures.parameters import (
     find_choices,
     read_parameters,
 )
-from goodgain.measures.terms import LedgerValue, build_value
+from goodgain.measures.terms import UpTo
 
 DEFAULT_REL = 2
 
@@ -232,10 +233,18 @@ class SessionMeasure(IterationMeasure):
 class GoodGainMeasure(IterationMeasure):
     """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
+    @property
+    def along(self) -> pl.Expr:
+        """The value at each row of a ledger joined with its pools."""
+        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
+        return value.cast(pl.Float64).alias(str(self))
+
     @cached_property
-    def value(self) -> LedgerValue:
-        """The value at iteration i, for the parameters of this measure."""
-        return build_value(self.declaration.formula, read_parameters(self))
+    def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
+        """The value of each query at one i, from the row of that i, the pools and sums, and these sums (`UpTo.sums`)."""
+        sums: dict[str, pl.Expr] = {}
+        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
+        return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):

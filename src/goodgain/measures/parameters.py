@@ -159,14 +159,15 @@ _NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
     """Raise `MeasureError` if a given parameter is unknown, or `find_rule` (of its name and `ParamInfo`) refuses its value."""
-    supported = measure.SUPPORTED_PARAMS
-    for name, value in measure.params.items():
-        if name not in supported:
-            takes = ", ".join(f"{known}=" for known in supported) or "none"
-            raise MeasureError(f"{_name(measure)} has no parameter {name!r}; it takes {takes}")
-        rule = find_rule(name, supported[name])
-        if rule is not None and not rule.allows(value):
-            shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
+    supported, given = measure.SUPPORTED_PARAMS, measure.params
+    for name in given.keys() - supported.keys():
+        takes = ", ".join(f"{known}=" for known in supported) or "none"
+        raise MeasureError(f"{_name(measure)} has no parameter {name!r}; it takes {takes}")
+    for name, info in supported.items():
+        rule = find_rule(name, info)
+        if name in given and rule is not None and not rule.allows(given[name]):
+            value = repr(given[name])
+            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
             raise MeasureError(f"{_name(measure)}: {name}={shown} is not allowed; {name} is {rule.words}")
 
 

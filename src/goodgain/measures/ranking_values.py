@@ -99,7 +99,10 @@ class RankedScores:
             self._add_lazy(nw.from_native(table.rows))
             return
         # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
-        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
+        labelled = table.rows
+        if labelled.get_column("relevance").null_count():
+            labelled = labelled.drop_nulls("relevance")
+        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (labelled, self._judged))
         self._sums.append(self.plan.sum_rows(rows, judged).to_native())
         self._retrieved.append(table.retrieved)
 
