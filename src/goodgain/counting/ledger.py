@@ -85,16 +85,22 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
     key = ["query_id", "iteration"]
     is_result = (nw.col("doc_id") != EMPTY_DOC).cast(nw.Int64)
     returned = rows.with_columns(is_result.alias("R")).group_by(key).agg(nw.col("R").sum())
-    seen = labelled.group_by(*key, "relevance").agg(nw.len().alias("times"))
-    found = collect(returned.join(seen, on=key, how="left"))
+    label = nw.col("relevance")
     unit = find_unit(collect(nw.from_native(qrels).select("relevance")).get_column("relevance"))
-    label, times = pl.col("relevance"), pl.col("times").cast(pl.Int64)
     whole = (label / unit).floor() * unit if unit else label
-    columns = {"R": pl.col("R").first(), "UR": times.sum(), "Unjudged": times.filter(label.is_null()).sum()}
-    for k, rel in enumerate(rels):
-        gains = [(part * times).filter(label >= rel).sum() for part in (whole, *([label - whole] if unit else []))]
-        columns |= {f"GR{k}": times.filter(label >= rel).sum(), f"G{k}": sum(gains[1:], gains[0])}
-    return found.group_by(key).agg(**columns)
+    good = [label >= rel for rel in rels]  # a missing label gives false or null: not good
+    one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
+    counts = {
+        "UR": one,
+        "Unjudged": label.is_null().cast(nw.Int64),
+        **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
+        **{f"G{k}": nw.when(is_good).then(whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
+    }
+    rests = {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good) if unit}
+    counts |= rests
+    seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
+    tallied = collect(returned.join(seen, on=key, how="left"))
+    return tallied.with_columns(pl.col(f"G{k}") + pl.col(name) for k, name in enumerate(rests)).drop(rests)
 
 
 def tally_first_occurrences(
