@@ -133,7 +133,7 @@ def score_run(
         qrels,
         run,
         rels=measures.rels,
-        ranking=_request_ranking(qrels, measures, order),
+        ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
@@ -155,13 +155,14 @@ def score_run(
     return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
 
 
-def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
+def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, bounds: bool) -> RankingRequest | None:
     if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
     positions = plan_measures(measures.ranked).positions
-    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions, bool(measures.session))
+    with_documents = bool(measures.provided) or by_iteration
+    return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
 
 
 class _MeasuresBySource(NamedTuple):

@@ -290,6 +290,10 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
     if first is None:
         empty = pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null))
         return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
+    if isinstance(first, pl.Series):
+        raise InputError(
+            f"{label} came as the columns of a Polars frame; give ir_measures goodgain.read_{table.name}(frame)"
+        )
     fields = getattr(first, "_fields", None)
     if fields is None:
         raise InputError(
