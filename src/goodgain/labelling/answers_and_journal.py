@@ -28,7 +28,7 @@ _KEPT, _REASON = 4_000, 1_000
 _MOST_TOKENS = 2**53
 #: What vendors say of a text that is too long, and of one that a filter refuses.
 _TOO_LONG = re.compile(
-    r"context.?(?:length|window|size)|prompt is too long|input is too long|input token count|request_too_large"
+    r"context.?(?:length|window|size|limit)|prompt is too long|input is too long|input token count|request_too_large"
     r"|context the overflows|reduce the length|at least 1, got -|`inputs` (?:tokens|must have less)",
     re.IGNORECASE,
 )

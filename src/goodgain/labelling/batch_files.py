@@ -92,12 +92,12 @@ def _make_anthropic_line(request: Request) -> dict[str, Any]:
     return {"custom_id": request.key, "params": params | temperature | dict(asked.extra_body or {})}
 
 
-def read_batch(path: Path, requests: Iterable[Request | None], journal: Journal) -> int:
+def read_batch(path: Path, requests: Iterable[Request], journal: Journal) -> int:
     """Read a batch service's answers into the journal, and return how many belong to these requests.
 
     An answer in the journal is kept, unless it is a failure. Lines of other jobs are left out, with a notice.
     """
-    asked = {request.key: request for request in requests if request is not None}
+    asked = {request.key: request for request in requests}
     known = journal.find(asked)
     taken: set[str] = set()
     others = 0
