@@ -127,7 +127,12 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
 @click.option("--requests-per-minute", type=shared.COUNT, help="Calls in any sixty seconds.")
 @click.option("--tokens-per-minute", type=shared.COUNT, help="Tokens in any sixty seconds.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds without a byte.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    help="Seconds without a byte; a whole answer may take ten times as long.",
+)
 @click.option("--tries", type=shared.COUNT, default=6, help="How often a call is sent that fails.")
 @click.option(
     "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."

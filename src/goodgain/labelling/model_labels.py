@@ -102,7 +102,7 @@ def label(
         max_tokens: the limit of all tokens, sent and received.
         requests_per_minute: how many requests in any sixty seconds.
         tokens_per_minute: the rate limit in tokens.
-        timeout: the most seconds without a byte from the endpoint.
+        timeout: the most seconds without a byte from the endpoint; a whole answer may take ten times as long.
         tries: how often a call is sent that failed and may succeed later.
         key_variable: the environment variable with the key.
 
