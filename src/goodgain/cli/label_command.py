@@ -36,10 +36,8 @@ _NAMED_QUERIES = 5
 
 
 def _parse_temperature(_context: click.Context, _option: click.Parameter, value: str) -> float | None:
-    if value == "none":
-        return None
     try:
-        return float(value)
+        return None if value == "none" else float(value)
     except ValueError:
         raise InputError(f"--temperature {value}: give a number, or none") from None
 

@@ -246,9 +246,7 @@ class Journal:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         row = (key, *answer, query_id, doc_id, host, date)
         with self._lock, _explain_errors(self._path), self._connection:
-            columns = ", ".join((*_FIRST_COLUMNS, *_ADDED_COLUMNS))
-            question = f"INSERT OR REPLACE INTO answers ({columns}) VALUES ({','.join('?' * len(row))})"
-            self._connection.execute(question, row)
+            self._connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", row)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,10 @@ def write_batch(requests: Iterable[Request], path: Path, limits: Limits) -> dict
 
 def _keep_within(requests: Iterable[Request], limits: Limits) -> Iterator[Request]:
     """Yield the requests until the budget is spent."""
-    calls = tokens = 0
-    for request in requests:
-        calls, tokens = calls + 1, tokens + request.most_tokens
-        if (limits.max_calls is not None and calls > limits.max_calls) or (
-            limits.max_tokens is not None and tokens > limits.max_tokens
-        ):
+    tokens = 0
+    for request in islice(requests, limits.max_calls):
+        tokens += request.most_tokens
+        if limits.max_tokens is not None and tokens > limits.max_tokens:
             return
         yield request
 
