@@ -20,7 +20,7 @@ from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sam
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, name_runs, warn_of_likely_iteration, warn_once
@@ -163,7 +163,7 @@ def score_run(
         qrels,
         run,
         rels=measures.rels,
-        ranking=_request_ranking(qrels, measures, order),
+        ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
@@ -185,13 +185,14 @@ def score_run(
     return scores
 
 
-def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
+def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, bounds: bool) -> RankingRequest | None:
     if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
     positions = plan_measures(measures.ranked).positions
-    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions, bool(measures.session))
+    with_documents = bool(measures.provided) or by_iteration
+    return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
 
 
 class _MeasuresBySource(NamedTuple):

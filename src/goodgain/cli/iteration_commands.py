@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 

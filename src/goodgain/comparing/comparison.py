@@ -39,7 +39,7 @@ from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups, read_outcomes
 from goodgain.formats.run import check_systems, name_runs

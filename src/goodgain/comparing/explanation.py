@@ -28,7 +28,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import is_replicates, load_run
 from goodgain.measures.good_gain import CG, NumDup
@@ -145,7 +145,7 @@ def explain(
     """
     judged = load_qrels(qrels, columns=columns)
     given = [run if is_replicates(run) else [run] for run in (base, new)]
-    runs = [[load_run(run, columns=columns) for run in of] for of in given]
+    runs: list[list[Run | RunFile]] = [[load_run(run, columns=columns) for run in of] for of in given]
     for run in chain(*runs):
         check_columns_used(columns or {}, run, judged)
     names = []

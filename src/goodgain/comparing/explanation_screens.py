@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.comparing.causes import Parts, add_up
 from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, write_markdown
 from goodgain.counting.coverage import list_examples
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.good_gain import NumDup
 
@@ -73,7 +73,7 @@ class Account:
             yield ", ".join(f"{name} {show(a)} → {show(b)}" for name, (a, b) in ends.items() if a != b)
         causes = self.causes.get((query_id, str(parts.numerator)), [])
         for cause in sorted(causes, key=lambda cause: cause["amount"], reverse=row["difference"] > 0):
-            names = _count(cause["documents"], "good document")
+            names = count_of(cause["documents"], "good document")
             if named:
                 keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
                 names = _name_documents(self.of.documents.filter(**keys))
@@ -83,12 +83,12 @@ class Account:
             rows = self.iterations.get((query_id, name), [])
             totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
             if said := ", ".join(f"{total} {what}" for what, total in totals.items() if total):
-                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
+                yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def _describe_search(self, query_id: str, name: str, at: int) -> str:
         iterations = self.iterations.get((query_id, name), [])
         if len(iterations) < at:
-            last = _count(len(iterations), "iteration")
+            last = count_of(len(iterations), "iteration")
             return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
         row = iterations[at - 1]
         if not row["query_text"]:
@@ -185,7 +185,7 @@ def _summarise(
             said.append(f"Main cause: {parts.denominator} {show(before)} → {show(after)}.")
     elif same_way.height:
         main = same_way.row(-1, named=True)
-        cause = account.describe_cause(parts, main, _count(main["documents"], "good document"))
+        cause = account.describe_cause(parts, main, count_of(main["documents"], "good document"))
         said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
@@ -202,7 +202,7 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
     for name in (of.base, of.new):
         rows = of.iterations.filter(system=name)
         wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
-        iterations = _count(rows.height, "iteration")
+        iterations = count_of(rows.height, "iteration")
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
             f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
@@ -214,7 +214,9 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
     unjudged = of.unjudged.filter(measure=of.measures[0])
     alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
     if unjudged.height:
-        said = [f"{name} alone found {_count(number, 'unjudged document')}" for name, number in alone.items() if number]
+        said = [
+            f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
+        ]
         yield f"Not in these sums: {', '.join(said)}."
 
 
@@ -312,7 +314,7 @@ def _describe_outcome(row: Mapping[str, Any]) -> str:
     """Return what an iteration brought, in a few words."""
     others = row["new_other"] + row["unjudged"]
     if row["new_good"]:
-        return f"found {_count(row['new_good'], 'good document')}"
+        return f"found {count_of(row['new_good'], 'good document')}"
     if not others and not row["repeated"]:
         return "got an error" if row["failed"] else "got no results"
     return "found no good document" if others else "got only results that it had"
@@ -342,10 +344,6 @@ def shorten(text: str) -> str:
     """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def show(value: float | None, sign: str = "") -> str:

@@ -17,7 +17,7 @@ from goodgain.counting.ledger import Counts
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure

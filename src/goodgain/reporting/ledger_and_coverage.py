@@ -12,7 +12,7 @@ from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.files.escaping import HtmlCell, write_table
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.good_gain import CG
