@@ -24,10 +24,10 @@ _LEAST_QUERIES = 3
 def arrange_outcomes(
     outcomes: pl.DataFrame, systems: Sequence[str], query_ids: Sequence[str], measures: Sequence[str]
 ) -> dict[str, Matrix]:
-    """Return outcome -> matrix: a row per system, a column per query in this order; NaN where there is no value.
+    """Return a matrix for each outcome, with a row per system and a column per query. Missing values are NaN.
 
     Raises:
-        InputError: a system has no outcome, or an outcome is called as a measure.
+        InputError: a system has no outcomes, or an outcome has the name of a measure.
     """
     known = outcomes.get_column("system").unique().sort().to_list()
     for name in systems:

@@ -196,7 +196,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
 _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
 
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
-_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
+_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "interval")
 
 
 def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
@@ -238,7 +238,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
     judged = ", ".join("–" if share is None else f"{share:.2f}" for _, _, share in spent)
     yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
     yield Text(
-        f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). --full adds tests and effects."
+        f"A system is better or worse if p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests."
     )
 
 

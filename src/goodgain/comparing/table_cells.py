@@ -228,7 +228,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
     shown = _list_p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
     bounded = "most" in comparison.pairs.columns
-    header += ["effect", "wins/ties/losses", "more iterations", *(["unjudged"] if bounded else []), "verdict"]
+    header += ["effect", "wins/ties/losses", "difference in iterations", *(["unjudged"] if bounded else []), "verdict"]
     rows = []
     for row in comparison.pairs.iter_rows(named=True):
         mark = " *" if row["significant"] else ""  # beside the number, as in papers

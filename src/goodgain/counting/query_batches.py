@@ -127,7 +127,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
 
 
 class _Counted(NamedTuple):
-    """A batch, and what the notices need to know of its rows.
+    """A batch, and the facts about its rows that notices report.
 
     Attributes:
         batch: the batch.

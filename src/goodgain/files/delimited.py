@@ -148,7 +148,7 @@ def pick_columns(
     found = find(names)
     for name in found:
         if names.count(name) > 1:
-            raise InputError(f"{path}: has two columns {name!r}; give each a name of its own, or remove one")
+            raise InputError(f"{path}: has two columns {name!r}. Rename or remove one")
     frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
     rows = name_rows_below(path, cells)
     numbers = [name for name in frame.columns if types[name] != pl.String]

@@ -40,11 +40,11 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = "write columns={'step': 'iteration'}"
     if not isinstance(columns, Mapping | None):
-        raise InputError(f"columns={columns!r} does not map the source's column names to goodgain's; {example}")
+        raise InputError(f"columns={columns!r} does not map your column names to goodgain's. Correct it: {example}")
     for name, ours in (columns or {}).items():
         if not isinstance(name, str) or ours not in known:
             raise InputError(
-                f"columns={{{name!r}: {ours!r}}}: runs and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
+                f"columns={{{name!r}: {ours!r}}}: goodgain has no column {ours!r}. It has {', '.join(known)}: {example}"
             )
     return dict(columns or {})
 
@@ -65,15 +65,15 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         others = [other for other, its in found.items() if its == ours and other != name]
         if others:
             raise InputError(
-                f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
+                f"{label} has two columns for {ours}, {name!r} and {others[0]!r}. Rename one, or remove it from columns="
             )
     if found.get("relevance") == "relevance" and "relevance" not in renamed:
         for other in names:
             if other in renamed or table.synonyms.get(str(other).lower()) != "relevance":
                 continue
             raise InputError(
-                f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
-                "columns={'relevance': 'relevance'} to read the former"
+                f"{label} has two columns that may be relevance, 'relevance' and {other!r}. Rename or remove one. "
+                "To read the first, pass columns={'relevance': 'relevance'}"
             )
     if table.name == QRELS.name and "relevance" not in found.values() and {"judge", "grade"} <= {*names}:
         found["grade"] = "relevance"  # what `goodgain label` writes
@@ -104,8 +104,8 @@ def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: 
                 understood[name] = ours
         else:
             raise InputError(
-                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}}, "
-                "or the other one"
+                f"{label} has two columns that may be {ours}, {other!r} and {name!r}. "
+                f"Name one of them: columns={{{other!r}: {ours!r}}} or columns={{{name!r}: {ours!r}}}"
             )
     return understood
 
@@ -114,7 +114,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
     """Give a notice of the columns found through synonyms, if any."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
-        notice(f"{label}: {read}; pass columns= if that is wrong")
+        notice(f"{label}: {read}. If that is wrong, set columns=")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:
@@ -122,6 +122,6 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
     for name in columns:
         if not any(name in source.renamed for source in sources):
             raise InputError(
-                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}; correct the name (TREC text, dicts, "
-                "and a Run or Qrels already read have no columns to rename)"
+                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}. Correct the name. columns= is for tables, "
+                "not for TREC text, dicts, or a Run or Qrels already read"
             )
