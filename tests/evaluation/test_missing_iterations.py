@@ -24,8 +24,8 @@ QRELS = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2, "c": 0}}
 DICT = {"q1": {"a": 3.0, "b": 2.0, "x": 1.0}, "q2": {"c": 2.0, "a": 1.0}}
 #: The fact and the advice of the notice; a name of the run may stand before them.
 NOTICE = (
-    "no iterations in this run: column 2 (iteration) is missing or the same in all rows, so each query counts as one search. "
-    "Number the searches there (goodgain.read_run keeps the numbers), or leave out measures of iterations."
+    "no iterations in this run: column 2 (iteration) is missing or constant, so each query counts as one search. "
+    "Number the searches in column 2 (in Python, goodgain.read_run keeps the numbers), or leave out measures of iterations."
 )
 
 

@@ -128,7 +128,7 @@ def test_usual_names_are_understood_and_said_once_in_every_source(name: str, tmp
         scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES))
         assert scores.mean() == WANTED
         assert len(told) == (1 if column == "relevance" else 2), told  # one for the qrels, one for the run
-        assert all(f"{name!r} was read as {column}; pass columns=" in text for text in told)
+        assert all(f"{name!r} was read as {column}. If that is wrong, set columns=" in text for text in told)
         scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES, columns={name: column}))
         assert scores.mean() == WANTED and not told
 
@@ -151,7 +151,7 @@ def _write(ending: str) -> Callable[[pl.DataFrame, Path], Path]:
 def test_two_usual_names_of_one_column() -> None:
     run = RUN.with_columns(docid=pl.int_range(4)).rename({"doc_id": "docno"})
     for frame in (run, run.select(reversed(run.columns))):
-        with pytest.warns(gg.GoodgainNotice, match="'docno' was read as doc_id;"):
+        with pytest.warns(gg.GoodgainNotice, match="'docno' was read as doc_id."):
             assert gg.evaluate(QRELS, frame, MEASURES).mean() == WANTED
     assert gg.evaluate(QRELS, RUN.with_columns(qid=pl.lit("other")), MEASURES).mean() == WANTED
     two = LABELS.with_columns(grade=pl.col("relevance") - 1).rename({"relevance": "label"})

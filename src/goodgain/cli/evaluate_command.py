@@ -123,7 +123,7 @@ def evaluate(
         if not files:
             raise
         raise InputError(
-            f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
+            f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
     shared.check_outputs(
         [output.path, junit],

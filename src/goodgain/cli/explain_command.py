@@ -16,8 +16,8 @@ from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, ta
 from goodgain.errors import InputError
 
 _RESULTS = (
-    "What convert --results wrote, for search strings and titles: one file of both systems, or the option twice, first for "
-    "BASE, then for NEW."
+    "Results of both systems (from convert --results), for search strings and titles. Or give the option twice: for BASE, "
+    "then for NEW."
 )
 
 

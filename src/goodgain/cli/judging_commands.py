@@ -33,7 +33,7 @@ from goodgain.judging.scales import find_scale
 @click.option(
     "-k",
     type=shared.COUNT,
-    help="Results of an iteration that are looked at. Default: 20, all of drawn queries.",
+    help="Take the first K results of each iteration. Default: 20, all of drawn queries.",
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.file_option("--results", help="What convert --results wrote: adds titles, URLs, snippets.")
@@ -202,7 +202,7 @@ def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
         why = (
             "has a majority; choose another rule with --how" if labels["n_judges"].sum() else "is filled in; grade some"
         )
-        raise InputError(f"{', '.join(map(str, paths))}: no document has a label, as no grade {why}")
+        raise InputError(f"{', '.join(map(str, paths))}: no document has a label, because no grade {why}")
 
 
 def _print_agreement(report: Agreement) -> None:

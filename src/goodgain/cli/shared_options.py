@@ -140,13 +140,16 @@ documents_options = join_options(
         help="Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id.",
     ),
     click.option(
-        "--documents-of", type=click.Choice(DOCUMENTS_OF), default=DOCUMENTS_OF[0], help="Whose ids --documents maps."
+        "--documents-of",
+        type=click.Choice(DOCUMENTS_OF),
+        default=DOCUMENTS_OF[0],
+        help="Where --documents maps ids: in the run, the qrels, or both.",
     ),
     click.option(
         "--chunks",
         type=click.Choice(CHUNKS),
         default=CHUNKS[0],
-        help="Several chunks of a document in one iteration: one result, or each further one a repeat.",
+        help="Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
     ),
 )
 #: The options of reading: arguments of `open_systems`.

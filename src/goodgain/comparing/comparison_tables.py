@@ -50,7 +50,7 @@ _SPENT = {
 #: Column of the pairs -> its heading in a table.
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
-_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
+_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "interval")
 
 
 class Layout(NamedTuple):
@@ -213,7 +213,7 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
             escape_controls(describe_detectable(comparison.detectable, detect=comparison.signature.get("detect")))
         )
     yield Text(
-        f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). --full adds tests and effects."
+        f"A system is better or worse if p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests."
     )
 
 
@@ -222,7 +222,7 @@ def _build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
     columns += [
         "wins/ties/losses",
-        "more iterations",
+        "difference in iterations",
         *(["unjudged"] * ("most" in comparison.pairs.columns)),
         "verdict",
     ]
@@ -307,7 +307,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "effect": format_signed(row["effect"], 2),
         "wins/ties/losses": ABSENT if row["wins"] is None else "/".join(signs),
         "wins/losses": ABSENT if row["wins"] is None else "/".join(signs[::2]),
-        "more iterations": format_signed(row.get("more_iterations"), 2),
+        "difference in iterations": format_signed(row.get("more_iterations"), 2),
         "unjudged": format_interval(row.get("least"), row.get("most"), places, absent="no bounds"),
         "verdict": (row["verdict"] or ABSENT) + (", can turn" if row.get("can_turn") else ""),
     }

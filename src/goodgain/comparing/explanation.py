@@ -145,7 +145,7 @@ def explain(
     """
     judged = load_qrels(qrels, columns=columns)
     given = [run if is_replicates(run) else [run] for run in (base, new)]
-    runs: list[list[Run | RunFile]] = [[load_run(run, columns=columns) for run in of] for of in given]
+    runs = [[load_run(run, columns=columns) for run in of] for of in given]
     for run in chain(*runs):
         check_columns_used(columns or {}, run, judged)
     names = []
@@ -156,7 +156,7 @@ def explain(
         tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
         names.append(run.name or (tags[0] if len(tags) == 1 else ""))
     known = names if all(names) and names[0] != names[1] else ["base", "new"]
-    return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
+    return explain_runs(judged, dict(zip(known, map(list[Run | RunFile], runs), strict=True)), measures, results=results, top=top, rel=rel)
 
 
 def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:

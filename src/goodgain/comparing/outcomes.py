@@ -33,7 +33,7 @@ def stack_outcomes(
         systems, measures: those of the comparison.
 
     Raises:
-        InputError: a system has no outcome, or an outcome is called as a measure.
+        InputError: a system has no outcomes, or an outcome has the name of a measure.
     """
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:
@@ -45,7 +45,9 @@ def stack_outcomes(
             raise InputError(f"outcomes= has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
     for outcome in outcomes.columns[2:]:
         if outcome in (*measures, str(NumIter), str(NumResults)):
-            raise InputError(f"outcomes= has a column {outcome}, and so is a measure called. Rename the column.")
+            raise InputError(
+                f"outcomes= has a column {outcome}, which is also the name of a measure. Rename the column."
+            )
     found = found.filter(pl.col("system").is_in(systems))
     found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
     return found.select("query_id", "measure", "system", "value")

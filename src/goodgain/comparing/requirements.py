@@ -107,7 +107,7 @@ class Outcome:
     def describe(self) -> str:
         """Return the value, its distance from the bound, and the test, as text."""
         if self.value is None or self.bound is None:
-            return "has no value: there is no query for which every system has one"
+            return "has no value: no query has a value in every system"
         apart = abs(self.value - self.bound)
         way = (
             "equal"

@@ -56,7 +56,7 @@ class Deduplication:
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
         """Explain why the results of `document` are one document: the rule, fields and confidence of each pair.
 
-        With `other`, explain why these are two documents. Raises InputError if there is no such document.
+        With `other`, explain why the two are different documents. Raises InputError if a document does not exist.
         """
         return explain(self._rows, self._records, self.policy, document, other, query_id)
 

@@ -169,7 +169,7 @@ class Explanation:
 def explain(
     rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
-    """Compare the results of a document again with each other, or with those of another document."""
+    """Explain why the results of a document are one document; with `other`, why these are two documents."""
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
     first = _select_results(rows, document, query_id)

@@ -140,7 +140,7 @@ def pick_columns(
     found = find(names)
     for name in found:
         if names.count(name) > 1:
-            raise InputError(f"{path}: has two columns {name!r}; give each a name of its own, or remove one")
+            raise InputError(f"{path}: has two columns {name!r}. Rename or remove one")
     frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
     rows: RowSource = name_rows_below(path, cells)
     numbers = [name for name in frame.columns if types[name] != pl.String]
@@ -183,6 +183,6 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
         quoted = sum(frame.select(is_quoted.sum()).row(0))
     if quoted:
         notice(
-            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which belong to the value in TSV; if they should "
-            "not, remove them, or write the file as CSV"
+            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which are part of the value in TSV. Remove "
+            "them, or write the file as CSV"
         )

@@ -43,8 +43,8 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
         )
     if longer:
         notice(
-            f"{label}: {longer:,} line{'s' * (longer != 1)} go{'es' * (longer == 1)} on after the tag (field 6): the rest was "
-            "not read, as in trec_eval; if a doc_id has blanks, write them as %20",
+            f"{label}: {longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6), which is ignored, as in "
+            "trec_eval. Write blanks in a doc_id as %20",
             minor=True,
         )
 

@@ -49,11 +49,11 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = "write columns={'step': 'iteration'}"
     if not isinstance(columns, Mapping | None):
-        raise InputError(f"columns={columns!r} does not map the source's column names to goodgain's; {example}")
+        raise InputError(f"columns={columns!r} does not map your column names to goodgain's. Correct it: {example}")
     for name, ours in (columns or {}).items():
         if not isinstance(name, str) or ours not in known:
             raise InputError(
-                f"columns={{{name!r}: {ours!r}}}: runs and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
+                f"columns={{{name!r}: {ours!r}}}: goodgain has no column {ours!r}. It has {', '.join(known)}: {example}"
             )
     return dict(columns or {})
 
@@ -82,8 +82,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             )
         if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
             raise InputError(
-                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}: rename or remove one, or pass "
-                "columns={'relevance': 'relevance'} to read the former"
+                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one. "
+                "To read the first, pass columns={'relevance': 'relevance'}"
             )
         if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
             own = ["grade"]  # what `goodgain label` writes
@@ -92,8 +92,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             others = [name for name in others if name.lower() == "docno"]
         if not own and len(others) > 1:
             raise InputError(
-                f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}: pass "
-                f"columns={{{others[0]!r}: {ours!r}}}, or the other one"
+                f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}. "
+                f"Name one of them: columns={{{others[0]!r}: {ours!r}}} or columns={{{others[1]!r}: {ours!r}}}"
             )
         understood |= dict.fromkeys(() if own else others, ours)
         found |= dict.fromkeys(own or others, ours)
@@ -108,7 +108,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
     """Give a notice of the columns found through synonyms, if any."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
-        notice(f"{label}: {read}; pass columns= if that is wrong")
+        notice(f"{label}: {read}. If that is wrong, set columns=")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:
@@ -116,8 +116,8 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
     for name in columns:
         if not any(name in source.renamed for source in sources):
             raise InputError(
-                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}; correct the name (TREC text, dicts, "
-                "and a Run or Qrels already read have no columns to rename)"
+                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}. Correct the name. columns= is for tables, "
+                "not for TREC text, dicts, or a Run or Qrels already read"
             )
 
 

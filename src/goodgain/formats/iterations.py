@@ -167,7 +167,7 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     if not low.is_empty():
         query_id, number = low.select("query_id", "iteration").row(0)
         raise InputError(
-            f"query {query_id!r} has iteration {number}, below first={first}; give the lowest number that an iteration can have"
+            f"query {query_id!r}: iteration {number} is below first={first}. Set first= to the lowest iteration number"
         )
     wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
     if not wide.is_empty():

@@ -341,7 +341,7 @@ def _load_ir_datasets_qrels(dataset_id: str) -> Any:
     try:
         return list(dataset.qrels_iter())
     except Exception as error:  # any error of a download or a parser
-        raise InputError(f"{dataset_id}: ir_datasets could not give its qrels ({error}); give a file") from error
+        raise InputError(f"{dataset_id}: ir_datasets did not return its qrels ({error}). Give a file") from error
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:

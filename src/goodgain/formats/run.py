@@ -49,8 +49,8 @@ from goodgain.schema import EMPTY_DOC, RUN
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
 _NO_ITERATIONS = (
-    "no iterations in this run: column 2 (iteration) is missing or the same in all rows, so each query counts as one search. "
-    "Number the searches there (goodgain.read_run keeps the numbers), or leave out measures of iterations."
+    "no iterations in this run: column 2 (iteration) is missing or constant, so each query counts as one search. "
+    "Number the searches in column 2 (in Python, goodgain.read_run keeps the numbers), or leave out measures of iterations."
 )
 
 

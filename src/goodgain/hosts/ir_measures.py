@@ -88,8 +88,8 @@ def _warn_of_plain_iterations(run: Run) -> None:
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
-            "this run has several iterations: classic measures of this call see its rows unflattened, with repeats, and "
-            "differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
+            "this run has several iterations: classic measures of this call read all rows, with repeats, so their values differ "
+            "from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
             "measures alone."
         )
 

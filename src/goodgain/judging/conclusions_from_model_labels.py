@@ -191,7 +191,7 @@ def _score_both(
     judged = sorted(_list_queries(people) & _list_queries(machine))
     if len(judged) < FEWEST_QUERIES:
         raise InputError(
-            f"people and the model both judged {len(judged)} queries: fewer than {FEWEST_QUERIES} make no valid interval. "
+            f"people and the model both judged {len(judged)} queries; a valid interval needs {FEWEST_QUERIES}. "
             "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
     left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
@@ -241,7 +241,7 @@ def _read_measure(measure: Any) -> ir_measures.Measure:
     found = parse_measures(measure)
     if len(found) > 1:
         raise MeasureError(
-            f"{str(measure)!r} is {len(found):,} measures, and systems are compared on one. Give one measure, such as "
+            f"{str(measure)!r} names {len(found):,} measures, but systems are compared on one. Give one measure, such as "
             f"{str(found[-1])!r}"
         )
     return found[0]

@@ -29,7 +29,9 @@ _MOST_PLOTS = 24
 def check_picture_name(path: Path) -> None:
     """Raise InputError if a file's suffix is not that of a picture format."""
     if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path}: pictures are written as {', '.join(_FORMATS)}; choose such a name")
+        raise InputError(
+            f"{path}: pictures are written as {', '.join(_FORMATS)}. Choose a name with one of these endings"
+        )
 
 
 def draw_curves(frame: pl.DataFrame) -> Figure:
