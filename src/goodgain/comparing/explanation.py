@@ -156,7 +156,7 @@ def explain(
         tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
         names.append(run.name or (tags[0] if len(tags) == 1 else ""))
     known = names if all(names) and names[0] != names[1] else ["base", "new"]
-    return explain_runs(judged, dict(zip(known, map(list[Run | RunFile], runs), strict=True)), measures, results=results, top=top, rel=rel)
+    return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
 
 
 def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:
@@ -185,7 +185,7 @@ def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tup
 
 def explain_runs(
     qrels: Qrels,
-    runs: Mapping[str, Run | RunFile | list[Run | RunFile]],
+    runs: Mapping[str, Run | RunFile | Sequence[Run | RunFile]],
     measures: Measures,
     *,
     results: Any = None,
@@ -193,7 +193,7 @@ def explain_runs(
     rel: float | None = None,
 ) -> Explanation:
     """Do what `explain` does for two systems by name, each a run that was opened, or several."""
-    several = {name: of if isinstance(of, list) else [of] for name, of in runs.items()}
+    several = {name: of if isinstance(of, Sequence) else [of] for name, of in runs.items()}
     if all(len(of) == 1 for of in several.values()):
         single = {name: of[0] for name, of in several.items()}
     elif results is not None:
