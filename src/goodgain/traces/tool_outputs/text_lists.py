@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from goodgain.traces.model import Pairs, Result
 
@@ -44,27 +43,6 @@ _RULES = {"", "---", "----", "-----", "===", "***"}
 _BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
 #: A longer line is neither a heading nor a note. An address is at most this many lines below its title.
 _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
-
-
-@dataclass(frozen=True)
-class Layout:
-    """One way in which tools lay out a list of results.
-
-    Attributes:
-        name: its name in the docs.
-        written_by: who writes it.
-        example: an output in this layout with two results.
-        read: returns the results, or None for output in another layout.
-        has_other_links: it may have links that are not results, in a model's prose or in whole pages.
-        key: a key of each object in this layout, or of the first in a list of objects; None if there is none.
-    """
-
-    name: str
-    written_by: str
-    example: str
-    read: Callable[[Any], Any]
-    has_other_links: bool = False
-    key: str | None = None
 
 
 class Link(NamedTuple):
@@ -324,11 +302,6 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
     return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
 
 
-def _read_numbered_ids(text: str) -> list[Result] | None:
-    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
-    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
-
-
 def _begin_link(lines: list[str], index: int) -> Entry | None:
     """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
@@ -356,44 +329,14 @@ def _begin_url(lines: list[str], index: int) -> Entry | None:
     return None if address is None else Entry(None, address, [])
 
 
-NUMBERED_LINKS = Layout(
-    "numbered links",
-    "smolagents (counted from 0), Tongyi, BrowseComp tools (`1. <docid: 7> [title]`)",
-    "## Search Results\n"
-    "0. [On dunes](https://a.example/1)\n\nSand that moves.\n\n"
-    "1. [On lakes](https://b.example/2)\n\nWater that stays.",
-    partial(read_entries, _begin_numbered_link),
-)
-NUMBERED_TITLES = Layout(
-    "numbered titles with a URL",
-    "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`), agents' own tools",
-    "Found 2 search results:\n\n"
-    "1. On dunes\n   URL: https://a.example/1\n   Summary: Sand that moves.\n\n"
-    "2. On lakes\n   URL: https://b.example/2\n   Summary: Water that stays.\n",
-    partial(read_entries, _begin_numbered_title, with_notes=True),
-)
-NUMBERED_IDS = Layout(
-    "numbered titles with an ID",
-    "the knowledge base of tau-bench's banking domain",
-    "1. On dunes\n   ID: d1\n   Score: 2.5000\n   Content: Sand that moves.\n\n"
-    "2. On lakes\n   ID: d2\n   Score: 1.5000\n   Content: Water that stays.\n",
-    _read_numbered_ids,
-)
-LINKS = Layout(
-    "lines or bullets of Markdown links",
-    "agents' own tools",
-    "- [On dunes](https://a.example/1): Sand that moves.\n- [On lakes](https://b.example/2): Water that stays.",
-    partial(read_entries, _begin_link),
-)
-URLS = Layout(
-    "one URL a line",
-    "agents' own tools",
-    "https://a.example/1\nhttps://b.example/2",
-    partial(read_single_lines, _begin_url),
-)
-PARAGRAPHS = Layout(
-    "paragraphs of title, URL, text",
-    "agents' own tools",
-    "On dunes\nhttps://a.example/1\nSand that moves.\n\nOn lakes\nhttps://b.example/2\nWater that stays.",
-    partial(read_entries, _begin_paragraph, with_notes=True),
-)
+def read_numbered_ids(text: str) -> list[Result] | None:
+    """Read numbered titles with an id on the next line."""
+    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
+    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
+
+
+read_numbered_links = partial(read_entries, _begin_numbered_link)
+read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
+read_links = partial(read_entries, _begin_link)
+read_urls = partial(read_single_lines, _begin_url)
+read_paragraphs = partial(read_entries, _begin_paragraph, with_notes=True)
