@@ -22,12 +22,12 @@ from goodgain.traces.tool_outputs import text_lists as lists
 from goodgain.traces.tool_outputs.outcomes import (
     EMPTY,
     ERROR,
+    FAILURES,
+    PROSE_INSTEAD,
     UNPARSED,
     Outcome,
     counts_nothing,
     has_error,
-    is_failure,
-    is_not_recorded,
     is_nothing_found,
     join_outcomes,
     says_nothing_found,
@@ -188,7 +188,7 @@ class _OutputReader(NamedTuple):
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
-        if is_failure(stripped):
+        if stripped.startswith(FAILURES):
             return ERROR
         if stripped.startswith(("{", "[", '"')):
             try:
@@ -206,7 +206,7 @@ class _OutputReader(NamedTuple):
             return outcome
         if says_nothing:
             return EMPTY
-        return Outcome("unrecorded") if is_not_recorded(stripped) else UNPARSED
+        return Outcome("unrecorded") if stripped.startswith(PROSE_INSTEAD) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text in the first layout that knows it, or the value in it."""

@@ -45,14 +45,6 @@ _BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
 _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
-class Link(NamedTuple):
-    """A link at the beginning of a line, and what follows it there."""
-
-    title: str
-    url: str
-    rest: str
-
-
 class Entry(NamedTuple):
     """A result in a text: the values in its first line, its number if it has one, and the lines below."""
 
@@ -84,8 +76,8 @@ def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPA
     return -1
 
 
-def find_link(text: str) -> Link | None:
-    """Read a Markdown link at the beginning of a text; brackets in the title and in the address may be nested."""
+def find_link(text: str) -> Entry | None:
+    """Read a Markdown link and the rest of its line; brackets in the title and in the address may be nested."""
     start = text.find("](") if text.startswith("[") else -1
     if start < 0:
         return None
@@ -95,7 +87,8 @@ def find_link(text: str) -> Link | None:
         if text[end] != ")" or _SPACE.search(text, start + 2, end):
             return None
     url = text[start + 2 : end]
-    return Link(text[1:start].strip(), url, text[end + 1 :].strip()) if url else None
+    rest = text[end + 1 :].strip()
+    return Entry(text[1:start].strip(), url, [rest] if rest else []) if url else None
 
 
 def find_address(line: str) -> str | None:
@@ -111,7 +104,7 @@ def find_address(line: str) -> str | None:
     if is_url(text):
         return text
     link = find_link(text)
-    return link.url if link is not None and not link.rest and is_url(link.url) else None
+    return link.url if link is not None and not link.lines and is_url(link.url or "") else None
 
 
 def split_number(line: str) -> tuple[int | None, str]:
@@ -132,7 +125,7 @@ def split_address(text: str) -> Entry | None:
     """Read `title - https://...`, `title (https://...)`, `[title](https://...)` and the rest of the line."""
     link = find_link(text)
     if link is not None:
-        return _make_linked(link)
+        return _strip_rest(link)
     start = next((at for sign in ("https://", "http://") if (at := text.find(sign)) >= 0), -1)
     if start < 0:
         return None
@@ -148,9 +141,10 @@ def split_address(text: str) -> Entry | None:
     return Entry(title or None, address, [rest] if rest else [])
 
 
-def _make_linked(link: Link) -> Entry:
-    rest = link.rest.removeprefix("**").lstrip(_BEHIND_LINK).strip()
-    return Entry(link.title, link.url, [rest] if rest else [])
+def _strip_rest(link: Entry) -> Entry:
+    """Return a link without the signs between it and the text after it."""
+    rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
+    return link._replace(lines=rest)
 
 
 def is_heading(line: str) -> bool:
@@ -270,7 +264,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
         return None
     text = lines[index][found.end() :].rstrip()
     if (link := find_link(text)) is not None:
-        entry = _make_linked(link)
+        entry = _strip_rest(link)
     else:
         entry = Entry(text[1:-1] if text.endswith("]") else None, None, [])
     return entry._replace(number=int(found["n"]), doc_id=found["id"] and found["id"].strip())
@@ -306,9 +300,9 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
     """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
-    if link is None or (link.rest and link.rest[0] not in _BEHIND_LINK):
+    if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
         return None
-    return _make_linked(link)
+    return _strip_rest(link)
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
