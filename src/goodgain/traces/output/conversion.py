@@ -107,10 +107,12 @@ def convert_traces(
         deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known)
     )
     # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
-    named = [] if converter.earlier is None else converter.earlier["query_id"].drop_nulls().unique().sort()
+    earlier_ids = (
+        pl.Series(dtype=pl.String) if converter.earlier is None else converter.earlier["query_id"].drop_nulls()
+    )
     asked_before = {} if earlier_queries is None else read_earlier_queries(earlier_queries)
     at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
-    summary, names = Summary(), QueryNames(dict.fromkeys(named, Question()) | asked_before, at)
+    summary, names = Summary(), QueryNames(dict.fromkeys(earlier_ids.unique().sort(), Question()) | asked_before, at)
     summary.earlier_by_id = bool(known) and earlier_queries is None
     with ExitStack() as stack:
         writer = OutputWriter(stack, files, system, outputs)
