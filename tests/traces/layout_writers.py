@@ -1,6 +1,7 @@
 """Writers of every layout of tool outputs, from a list of pages: what the readers must give back.
 
-`WRITERS` has for each layout, by its name, a function from pages to an output, and the fields of a page that it keeps.
+`WRITERS` has for each layout, by its name, a function from pages to an output, and the fields of a page that it keeps;
+`WRITTEN_BY` has who writes it. The page docs/traces/tool_outputs.md shows both.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["WRITERS", "Page", "make_pages"]
+__all__ = ["WRITERS", "WRITTEN_BY", "Page", "make_pages"]
 
 
 class Page(NamedTuple):
@@ -66,7 +67,7 @@ def _labelled(pages: list[Page], between: str = "\n\n", text: str = "Content: ")
 
 def _tavily(pages: list[Page]) -> str:
     pictures = "\n\nImages:\n\n[1] URL: https://a.example/1.png\n   Description: A dune."
-    return f"Answer: As said.\nAnd so on.\nDetailed Results:\n\n{_labelled(pages)}{pictures}"
+    return f"Answer: Sand,\nand water.\nDetailed Results:\n\n{_labelled(pages)}{pictures}"
 
 
 def _jina(pages: list[Page]) -> str:
@@ -93,14 +94,12 @@ def _duckduckgo(pages: list[Page]) -> str:
 
 def _claude_code(pages: list[Page]) -> str:
     links = json.dumps([{"title": page.title, "url": page.url} for page in pages])
-    return (
-        f'Web search results for query: "q"\n\nLinks: {links}\n\nSee [this](https://no.example).\n\n\nREMINDER: cite.'
-    )
+    return f'Web search results for query: "sand"\n\nLinks: {links}\n\nSee [this](https://no.example).\n\n\nREMINDER: cite.'
 
 
 def _gemini_cli(pages: list[Page]) -> str:
     sources = _blocks(pages, lambda n, p: f"[{n}] {p.title} ({p.url})", "\n")
-    return f'Web search results for "q":\n\nSee https://no.example [1].\n\nSources:\n{sources}'
+    return f'Web search results for "sand":\n\nDunes move [1], see https://no.example.\n\nSources:\n{sources}'
 
 
 def _codex(pages: list[Page]) -> str:
@@ -181,7 +180,7 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
     ),
     "Python's notation": (lambda pages: str([page._asdict() for page in pages]), _ALL),
     "JSON in a code fence": (
-        lambda pages: f"Here:\n\n```json\n{json.dumps([page._asdict() for page in pages], indent=1)}\n```\n\nMore?", _ALL,
+        lambda pages: f"Here they are:\n```json\n{json.dumps([page._asdict() for page in pages], indent=1)}\n```\n\nMore?", _ALL,
     ),
     "JSON behind prose": (
         lambda pages: f"I found some [1] pages:\n{json.dumps([page._asdict() for page in pages])}\nMore?", _ALL,
@@ -205,3 +204,40 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
     "passages of files": (_vector_store, ("doc_id", "title", "snippet")),
     "results among pictures": (_pictures, _NO_ID),
 }  # fmt: skip
+
+#: For each layout who writes it.
+WRITTEN_BY = {
+    "links of Claude Code": "Claude Code's WebSearch",
+    "sources of Gemini CLI": "Gemini CLI's google_web_search",
+    "hits of Codex": "Codex' web.run",
+    "snippet, title, link": "DuckDuckGo of LangChain",
+    "labelled blocks below an answer": "Tavily's MCP server",
+    "blocks whose labels are numbered": "Jina's search, also imitations that count from 0",
+    "pages with a summary": "Wikipedia of LangChain",
+    "document elements": "agents that follow Anthropic's advice for long prompts",
+    "numbered documents": "Search-R1, ZeroSearch (`Doc 1: text`), StepSearch (`Doc 1<## Title: t ##> text`)",
+    "numbered links": "smolagents (counted from 0), Tongyi, BrowseComp tools (`1. <docid: 7> [title]`)",
+    "numbered titles with an ID": "the knowledge base of tau-bench's banking domain",
+    "numbered titles with a URL": (
+        "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`), agents' own tools"
+    ),
+    "labelled blocks between rules": "Exa's MCP server",
+    "labelled blocks": "arXiv and PubMed of LangChain (`Published:`, `PMID:` first), agents' own tools",
+    "one URL a line": "agents' own tools",
+    "lines or bullets of Markdown links": "agents' own tools",
+    "paragraphs of title, URL, text": "agents' own tools",
+    "Python's notation": (
+        "tools that return `str(results)`, AutoGen, clients of vector stores: "
+        "`[Document(page_content='..', metadata={..})]`"
+    ),
+    "JSON in a code fence": "agents' own tools, models that imitate a search",
+    "JSON behind prose": "agents' own tools",
+    "columns": "Chroma",
+    "classes under data.Get": "Weaviate's GraphQL",
+    "objects with properties": "Weaviate's Python client",
+    "documents with data": "Cohere",
+    "an object keyed by URL": "agents' own tools",
+    "hits with an entity": "Milvus",
+    "passages of files": "OpenAI's vector stores and file_search",
+    "results among pictures": "Linkup",
+}

@@ -9,7 +9,6 @@ never form cycles, so the garbage collector need not track them (`gc=False`), wh
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, Literal
 
 import msgspec
@@ -40,13 +39,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     cost: float | None = None
 
 
-class Unanswered(Enum):
-    """The type of `UNANSWERED`, the output of a call without an answer; None is an answer."""
-
-    UNANSWERED = "unanswered"
-
-
-UNANSWERED = Unanswered.UNANSWERED
+#: The output of a call without an answer; None is an answer.
+UNANSWERED = msgspec.UNSET
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

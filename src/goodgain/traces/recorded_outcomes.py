@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
+
+from goodgain.traces.expected_values import as_number
 
 #: Words of graders -> their number; the letters are those of Inspect.
 _WORDS = {"c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "pass": 1.0, "p": 0.5, "partial": 0.5} | dict.fromkeys(
@@ -58,8 +59,4 @@ def _read_number(value: Any) -> float | None:
         value = next((value[key] for key in ("value", "score") if value.get(key) is not None), None)
     if isinstance(value, str):
         value = _WORDS.get(value.strip().lower(), value)
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+    return float(value) if isinstance(value, bool) else as_number(value)

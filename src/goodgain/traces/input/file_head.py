@@ -17,6 +17,7 @@ _MAX_DEPTH = 1000
 #: Strings (even one cut off by the end of the head), brackets and commas: enough to close JSON that was cut off. The
 #: possessive `++` and `*+` keep the search linear on malicious text.
 _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files without text, by their first bytes; the error names them.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
@@ -66,7 +67,7 @@ class FileHead:
             loads(first)
         except NotJSONError:
             # Lines of program logs begin with `[INFO]` or a date in brackets: they are text.
-            return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
+            return "text" if start.startswith(b"[") and not _LIST_START.match(start) else "json"
         return "jsonl"
 
     @property
@@ -132,9 +133,12 @@ class FileHead:
     @cached_property
     def lines_are_messages(self) -> bool:
         """Whether the lines of JSON Lines are the messages or items of one conversation, not conversations."""
-        if self.kind != "jsonl" or not self.records:
-            return False
-        return all(map(_is_message_or_item, self.records)) and any(map(_is_of_conversation, self.records))
+        records = self.records if self.kind == "jsonl" else []
+        is_list = all(
+            isinstance(one, dict) and ("role" in one or "type" in one) and "messages" not in one for one in records
+        )
+        # A role that is not the model's, or the id of a call, cannot stand alone.
+        return is_list and any("call_id" in one or one.get("role") in ("user", "tool", "function") for one in records)
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
@@ -182,20 +186,6 @@ class FileHead:
     def text(self) -> str:
         """The head as text, damaged characters replaced; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
-
-
-def _is_message_or_item(record: Any) -> bool:
-    return isinstance(record, dict) and ("role" in record or "type" in record) and "messages" not in record
-
-
-def _is_of_conversation(record: dict[str, Any]) -> bool:
-    """Return whether a record has a role that is not the model's, or the id of a call: it cannot stand alone."""
-    role = record.get("role")
-    return "call_id" in record or (isinstance(role, str) and role in ("user", "tool", "function"))
-
-
-def _is_list_start(start: bytes) -> bool:
-    return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
 
 
 def _parse_prefix(raw: bytes, *, whole: bool) -> Any:

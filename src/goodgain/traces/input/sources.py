@@ -183,14 +183,10 @@ class Source:
         try:
             yield
         except InputError as error:
-            self._raise_or_skip(self._add_cause(error))
-
-    def _add_cause(self, error: InputError) -> InputError:
-        """Return the error with the first thing that was not understood before it in the trace: the likely cause."""
-        if not self._unknown:
-            return error
-        first = self._unknown[0]
-        return InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
+            if self._unknown:  # the likely cause
+                first = self._unknown[0]
+                error = InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
+            self._raise_or_skip(error)
 
     def _raise_or_skip(self, error: InputError) -> None:
         if not self.skip:
@@ -211,10 +207,7 @@ class Source:
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
         """Return the unknown items since the last call: those of the trace just read."""
-        if not self._unknown:
-            return ()
-        taken = tuple(self._unknown)
-        self._unknown.clear()
+        taken, self._unknown = tuple(self._unknown), []
         return taken
 
     def count_other_endpoint(self) -> None:

@@ -91,21 +91,28 @@ def convert_traces(
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
     """
-    tables_asked = (results, costs, queries, outcomes)
-    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in tables_asked))
+    asked = {"costs": costs, "queries": queries, "outcomes": outcomes}
+    tables = {name: Path(path) for name, path in asked.items() if path is not None}
+    files = OutputFiles(Path(output), None if results is None else Path(results), tables)
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError("earlier results are joined by deduplication; give deduplicate=")
     table = None if query_ids is None else read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None)
-    tables = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
-    outputs = _check_outputs(paths, files, [*known, *tables])
+    inputs = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
+    outputs = _check_outputs(paths, files, [*known, *inputs])
     # Queries of several runs, and so their results, can be matched only when all traces are read.
     postpone = not files.is_one_run or system is not None or bool(known) or earlier_queries is not None
     converter = BatchConverter(
         deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known)
     )
-    summary, names = Summary(), _name_earlier(converter.earlier, earlier_queries)
+    # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
+    earlier_ids = (
+        pl.Series(dtype=pl.String) if converter.earlier is None else converter.earlier["query_id"].drop_nulls()
+    )
+    asked_before = {} if earlier_queries is None else read_earlier_queries(earlier_queries)
+    at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
+    summary, names = Summary(), QueryNames(dict.fromkeys(earlier_ids.unique().sort(), Question()) | asked_before, at)
     summary.earlier_by_id = bool(known) and earlier_queries is None
     with ExitStack() as stack:
         writer = OutputWriter(stack, files, system, outputs)
@@ -118,8 +125,7 @@ def convert_traces(
         new_ids = names.join(read, summary)
         for rows in writer.read_postponed(new_ids):
             writer.add(converter.convert_rows(rows), summary)
-        writer.write_tables(new_ids)
-        writer.check_system(summary)
+        writer.finish(new_ids, summary)
         check_tools_called(read.tools, summary.called_tools)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
@@ -139,24 +145,14 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
     return pl.concat(frames, how="diagonal_relaxed") if frames else None
 
 
-def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:
-    """Return the queries of earlier conversions: those from results have only ids, those from `queries` questions too."""
-    found = {} if earlier is None else dict.fromkeys(earlier["query_id"].drop_nulls().unique().sort(), Question())
-    if queries is not None:
-        found |= read_earlier_queries(queries)
-    return QueryNames(found, str(queries) if isinstance(queries, (str, os.PathLike)) else "the earlier queries")
-
-
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
     """Check the outputs whose names are known now; with `{system}`, a run is checked when its system appears."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
-    for path in files:
-        if path is None:
-            continue
+    for path in (files.run, *files.known):
         if path is not files.run:
             check_results_name(path)
         if path.is_dir():
             raise InputError(f"{path}: is a directory; name the file to write")
-        if path is not files.run or files.is_one_run:
-            outputs.add(path)
+    for path in files.known:
+        outputs.add(path)
     return outputs

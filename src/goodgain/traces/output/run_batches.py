@@ -44,18 +44,22 @@ _MAX_NAME = 150
 
 
 class OutputFiles(NamedTuple):
-    """The files that a conversion writes: the run (with PLACEHOLDER: runs), and the requested tables."""
+    """The files that a conversion writes: the run (with PLACEHOLDER: runs), the results, and other tables by name."""
 
     run: Path
-    results: Path | None = None
-    costs: Path | None = None
-    queries: Path | None = None
-    outcomes: Path | None = None
+    results: Path | None
+    tables: dict[str, Path]
 
     @property
     def is_one_run(self) -> bool:
         """Whether all rows go into one run."""
         return PLACEHOLDER not in self.run.name
+
+    @property
+    def known(self) -> list[Path]:
+        """The files whose names are known from the beginning."""
+        run, results = [self.run] if self.is_one_run else [], [] if self.results is None else [self.results]
+        return [*run, *results, *self.tables.values()]
 
 
 class ConvertedBatch(NamedTuple):
@@ -63,32 +67,24 @@ class ConvertedBatch(NamedTuple):
 
     Attributes:
         runs, results: the rows of each run, and the results if requested, encoded for their files.
-        costs, queries, outcomes: the costs of iterations, the texts of queries, and the recorded outcomes.
+        tables: the other requested tables.
         postponed: rows whose documents or query ids are known only when all traces are read.
         deduplicated: queries whose documents were found by deduplication.
     """
 
     runs: list[tuple[RunName, EncodedRows]]
     results: EncodedRows | None = None
-    costs: pl.DataFrame | None = None
-    queries: pl.DataFrame | None = None
-    outcomes: pl.DataFrame | None = None
+    tables: Mapping[str, pl.DataFrame] = {}
     postponed: pl.DataFrame | None = None
     deduplicated: int = 0
 
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch, in the process that read them.
+    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`.
 
-    Attributes:
-        deduplicate: finds the documents of a query's results; None: by their ids, URLs or texts.
-        deduplicate_all: also of queries whose results all have ids.
-        normalise_url: how URLs become ids without deduplication.
-        files: the outputs; their names decide how rows are encoded.
-        system: the one system to convert.
-        postpone: return the rows unconverted, because more rows of their queries may come.
-        earlier: results that already have documents.
+    `postpone`: return the rows unconverted, because more rows of their queries may come. `earlier`: results that already
+    have documents.
     """
 
     deduplicate: Deduplicate | None
@@ -106,11 +102,7 @@ class BatchConverter:
             batch = ConvertedBatch([], postponed=frame)
         else:
             batch = self._encode_rows(frame) if plain else self.convert_rows(frame)
-        return batch._replace(
-            costs=self._select_system(rows.costs_to_frame()) if self.files.costs else None,
-            queries=self._select_system(rows.queries_to_frame()) if self.files.queries else None,
-            outcomes=self._select_system(rows.outcomes_to_frame()) if self.files.outcomes else None,
-        )
+        return batch._replace(tables={name: self._select_system(rows.to_table(name)) for name in self.files.tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of the one system to convert, or of one of its runs, by the name `RunName.label` gives it."""
@@ -151,15 +143,11 @@ class BatchConverter:
         if self.files.results is not None:
             frame = add_documents(frame, self.normalise_url)
             results = encode_rows(frame, self.files.results)
-        names = list_runs(frame)
-        runs = [(name, frame if len(names) == 1 else frame.filter(is_of_run(name))) for name in names]
-        return ConvertedBatch(
-            [
-                (name, encode_rows(to_run(rows, normalise_url=self.normalise_url), self.files.run))
-                for name, rows in runs
-            ],
-            results,
-        )
+        runs = []
+        for name in list_runs(frame):
+            run = to_run(frame.filter(is_of_run(name)), normalise_url=self.normalise_url)
+            runs.append((name, encode_rows(run, self.files.run)))
+        return ConvertedBatch(runs, results)
 
 
 class OutputWriter:
@@ -179,11 +167,8 @@ class OutputWriter:
         self._system = system
         self._outputs = outputs
         self._escaped = 0
-        known = [path for path in files if path is not None and (path is not files.run or files.is_one_run)]
-        self._appends = {path: stack.enter_context(append_rows(path)) for path in known}
-        self._spent: list[pl.DataFrame] = []
-        self._asked: dict[str, str] = {}
-        self._outcomes: list[pl.DataFrame] = []
+        self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
+        self._tables: dict[str, list[pl.DataFrame]] = {name: [] for name in files.tables}
         self._postponed: list[Path] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
@@ -200,14 +185,8 @@ class OutputWriter:
             self._escaped += run.escaped
         if self._files.results is not None and batch.results is not None:
             self._appends[self._files.results](batch.results)
-        if batch.costs is not None:
-            self._spent.append(batch.costs)
-        if batch.outcomes is not None:
-            self._outcomes.append(batch.outcomes)
-        if batch.queries is not None:
-            for query_id, text in batch.queries.select("query_id", "text").iter_rows():
-                if text.strip():
-                    self._asked.setdefault(query_id, text)  # the same for all systems
+        for table, rows in batch.tables.items():
+            self._tables[table].append(rows)
         if batch.postponed is not None and batch.postponed.height:
             folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
@@ -215,23 +194,27 @@ class OutputWriter:
                 batch.postponed.write_parquet(self._postponed[-1])
         self.deduplicated += batch.deduplicated
 
-    def write_tables(self, new_ids: Mapping[str, str]) -> None:
-        """Write costs, the text of each query once, and outcomes, with the ids of joined queries."""
-        if self._files.costs is not None and self._spent:
-            spent = rename_queries(pl.concat(self._spent), new_ids)
-            self._appends[self._files.costs](encode_rows(spent, self._files.costs))
-        if self._files.queries is not None:
-            asked: dict[str, str] = {}
-            for query_id, text in self._asked.items():
-                asked.setdefault(new_ids.get(query_id, query_id), text)
-            frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
-            self._appends[self._files.queries](encode_rows(frame, self._files.queries))
+    def finish(self, new_ids: Mapping[str, str], summary: Summary) -> None:
+        """Write the other tables, with the ids of joined queries.
 
-        if self._files.outcomes is not None and self._outcomes:
-            self._write_outcomes(rename_queries(pl.concat(self._outcomes), new_ids), self._files.outcomes)
+        Raises:
+            InputError: the traces do not hold the chosen system.
+        """
+        if self._system is not None and not self._list_chosen_runs(summary):
+            labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
+            known = ", ".join(labels) or "one without a name"
+            raise InputError(f"the traces hold no system {self._system!r}, only {known}")
+        for name, batches in self._tables.items():
+            rows, path = rename_queries(pl.concat(batches), new_ids), self._files.tables[name]
+            if name == "queries":  # a query has the same text in all systems
+                rows = rows.filter(pl.col("text").str.strip_chars() != "").select("query_id", "text")
+                rows = rows.unique("query_id", keep="first", maintain_order=True)
+            elif name == "outcomes":
+                rows = self._widen_outcomes(rows, path)
+            self._appends[path](encode_rows(rows, path))
 
-    def _write_outcomes(self, rows: pl.DataFrame, path: Path) -> None:
-        """Write a row for each query, system and replicate, with a column for each outcome; name systems as compare does."""
+    def _widen_outcomes(self, rows: pl.DataFrame, path: Path) -> pl.DataFrame:
+        """Return a row for each query, system and replicate, with a column for each outcome; compare names systems so."""
         if rows.is_empty():
             notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
         system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)  # as files are named
@@ -239,8 +222,7 @@ class OutputWriter:
             system = pl.lit(stem(self._files.run))
         names = rows.get_column("outcome").unique(maintain_order=True).to_list()
         key = ["query_id", "system", "replicate"]
-        wide = rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
-        self._appends[path](encode_rows(wide, path))
+        return rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
@@ -285,17 +267,6 @@ class OutputWriter:
         for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
             chosen = queries["query_id"].to_list()
             yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
-
-    def check_system(self, summary: Summary) -> None:
-        """Check that the traces hold the chosen system.
-
-        Raises:
-            InputError: they do not.
-        """
-        if self._system is not None and not self._list_chosen_runs(summary):
-            labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
-            known = ", ".join(labels) or "one without a name"
-            raise InputError(f"the traces hold no system {self._system!r}, only {known}")
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs; a requested deduplication needs none."""

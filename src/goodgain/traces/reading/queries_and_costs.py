@@ -7,7 +7,7 @@ from typing import NamedTuple
 from goodgain.errors import InputError
 from goodgain.traces.conversations.turns_and_calls import add_usages
 from goodgain.traces.expected_values import format_place, parse_time
-from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem, Usage
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
@@ -65,10 +65,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     if options.turns == "all":
         return trace.turns
-    if options.turns == "searching":
-        searching = (turn for turn in reversed(trace.turns) if _count_searches(turn, options))
-        return [next(searching, trace.turns[-1])]
-    return trace.turns[-1:]
+    searching = (turn for turn in reversed(trace.turns) if options.turns == "last" or _count_searches(turn, options))
+    return [next(searching, trace.turns[-1])]
 
 
 def _count_searches(turn: Turn, options: ReadOptions) -> int:
@@ -99,32 +97,30 @@ def _describe(unknown: UnknownItem) -> str:
 
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     iterations: list[list[SearchCall]] = []
-    meter = _CostMeter(turn) if options.costs else None
+    ended: list[int] = []
     skipped = unparsed = 0
     for step in turn.steps:
-        summary.steps += 1
-        if meter is not None:
-            meter.add(step)
         searches: list[SearchCall] = []
         for call in step.calls:
             if _is_search(call, options):
                 searches.append(_read_search(call, options, summary))
-            else:
-                _count_skipped(call, summary)
-        if not searches:
-            continue
+                continue
+            summary.skipped_tools[call.tool] += 1
+            # If the format decides on a call, its tool's name is not in question.
+            if call.is_search is None and looks_like_results(call.output, call.at):
+                summary.lookalikes[call.tool] += 1
         before = len(iterations)
         # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
         # its results would be incomplete.
-        for group in [searches] if iteration == "step" else [[search] for search in searches]:
+        for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
             if options.unrecorded == "skip" and "unrecorded" in statuses:
                 skipped += 1
             else:
                 iterations.append(group)
-        if meter is not None:
-            meter.end_iterations(len(iterations) - before)
+        ended.append(len(iterations) - before)
+    summary.steps += len(turn.steps)
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
@@ -135,7 +131,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.unparsed_queries += unparsed > 0
     # If every turn is a query, the trace's id is the conversation's: a turn has only the id that it names itself.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
-    spent = [] if meter is None else [*meter.iterations, meter.rest]
+    spent = _sum_costs(turn, ended) if options.costs else []
     summary.costs_read += len(spent)
     summary.costs_known += sum(usage != Usage() for usage in spent)
     return Query(turn, own_id, iterations, skipped > 0, spent)
@@ -202,42 +198,22 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     return outcome or Outcome("unrecorded")
 
 
-def _count_skipped(call: ToolCall, summary: Summary) -> None:
-    """Count a call that is not a search, and whether its answer looks like a list of results anyway."""
-    summary.skipped_tools[call.tool] += 1
-    # If the format decides on a call, its tool's name is not in question.
-    if call.is_search is None and looks_like_results(call.output, call.at):
-        summary.lookalikes[call.tool] += 1
+def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
+    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended.
 
-
-class _CostMeter:
-    """Sums up the costs of a turn, step by step.
-
-    An iteration costs what was spent after the previous one, up to the end of its own step. `rest` is what was spent after
-    the last iteration, on the answer.
+    An iteration costs what was spent after the previous one, up to the end of its own step; the first of a step gets all of
+    it. Without a duration, a step lasted from the time of the previous step to its own.
     """
-
-    def __init__(self, turn: Turn) -> None:
-        self.iterations: list[Usage] = []
-        self.rest = Usage()
-        self._clock = parse_time(turn.time)
-
-    def add(self, step: Step) -> None:
-        """Add the costs of a step. Without a duration, it lasted from the time of the previous step to its own."""
-        self._spend(step.usage)
-        time = parse_time(step.time)
-        if time is None:
-            return
-        if self._clock is not None and time >= self._clock and (step.usage is None or step.usage.seconds is None):
-            self._spend(Usage(seconds=(time - self._clock).total_seconds()))
-        self._clock = time
-
-    def _spend(self, usage: Usage | None) -> None:
-        self.rest = add_usages(self.rest, usage) or self.rest
-
-    def end_iterations(self, count: int) -> None:
-        """End this number of iterations, all of one step: the first gets its whole cost."""
+    spent: list[Usage] = []
+    rest, clock = Usage(), parse_time(turn.time)
+    for step, count in zip(turn.steps, ended, strict=True):
+        rest = add_usages(rest, step.usage) or rest
+        if (time := parse_time(step.time)) is not None:
+            if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
+                rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
+            clock = time
         if count:
-            free = Usage(*(None if getattr(self.rest, name) is None else 0 for name in Usage.__struct_fields__))
-            self.iterations += [self.rest, *[free] * (count - 1)]
-            self.rest = Usage()
+            free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
+            spent += [rest, *[free] * (count - 1)]
+            rest = Usage()
+    return [*spent, rest]

@@ -12,7 +12,14 @@ from goodgain.schema import COSTS, EMPTY_DOC, RESULTS
 from goodgain.traces.model import Pairs, Result, SearchCall
 from goodgain.traces.reading.queries_and_costs import Query
 
-RESULTS_SCHEMA, COSTS_SCHEMA = RESULTS.polars, COSTS.polars
+RESULTS_SCHEMA = RESULTS.polars
+_OF_QUERY = dict.fromkeys(("query_id", "system", "replicate"), pl.String)
+#: The tables beside the results. Iteration 0 of costs is the answer; a query's text is the user's in its turn.
+_TABLES: dict[str, dict[str, Any]] = {
+    "costs": dict(COSTS.polars),
+    "queries": _OF_QUERY | {"text": pl.String},
+    "outcomes": _OF_QUERY | {"outcome": pl.String, "value": pl.Float64},
+}
 _PAIRS = RESULTS_SCHEMA["ids"]
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
@@ -33,10 +40,8 @@ class ResultRows:
     def __init__(self) -> None:
         self._results: list[Result] = []
         self._counts: list[int] = []
-        self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
-        self._asked: list[tuple[str, str | None, str | None, str]] = []
+        self._tables: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
-        self._outcomes: list[tuple[str, str | None, str | None, str, float]] = []
 
     def __len__(self) -> int:
         return len(self._results)
@@ -44,7 +49,7 @@ class ResultRows:
     def add(self, query: Query, query_id: str, system: str | None, replicate: str | None) -> None:
         """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
-        self._asked.append((query_id, system, replicate, query.turn.user_text))
+        self._tables["queries"].append((query_id, system, replicate, query.turn.user_text))
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
@@ -63,11 +68,11 @@ class ResultRows:
             iteration = place if place < len(query.spent) else 0
             values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
             if iteration or not query.iterations or values.count(None) < len(values):
-                self._costs.append((query_id, system, replicate, iteration, *values))
+                self._tables["costs"].append((query_id, system, replicate, iteration, *values))
 
     def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
         """Add the outcomes that a log records for a query: its id, system and replicate."""
-        self._outcomes += [(*query, name, value) for name, value in outcomes.items()]  # type: ignore[misc]  # three names
+        self._tables["outcomes"] += [(*query, name, value) for name, value in outcomes.items()]
 
     @property
     def all_have_ids(self) -> bool:
@@ -90,19 +95,9 @@ class ResultRows:
         whole = (searches[rows] if self._counts else searches).hstack(found)
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
-    def costs_to_frame(self) -> pl.DataFrame:
-        """Return the costs of iterations, if they were read; iteration 0 is the cost of the answer."""
-        return pl.DataFrame(self._costs, schema=COSTS_SCHEMA, orient="row")
-
-    def queries_to_frame(self) -> pl.DataFrame:
-        """Return query_id, system, replicate and text: the user's text in the turn of each query."""
-        names = ("query_id", "system", "replicate", "text")
-        return pl.DataFrame(self._asked, schema=dict.fromkeys(names, pl.String), orient="row")
-
-    def outcomes_to_frame(self) -> pl.DataFrame:
-        """Return query_id, system, replicate, outcome and value, a row for each outcome that the logs record."""
-        names = dict.fromkeys(("query_id", "system", "replicate", "outcome"), pl.String)
-        return pl.DataFrame(self._outcomes, schema={**names, "value": pl.Float64}, orient="row")
+    def to_table(self, name: str) -> pl.DataFrame:
+        """Return one of the other tables: `costs` (empty if they were not read), `queries` or `outcomes`."""
+        return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
 
 
 def _format_queries(search: SearchCall | None) -> str | None:

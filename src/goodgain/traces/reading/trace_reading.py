@@ -18,7 +18,6 @@ from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.parallel_map import map_in_processes
 from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.reading.query_ids import (
     NamedQuery,
@@ -30,7 +29,13 @@ from goodgain.traces.reading.query_ids import (
 )
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows
-from goodgain.traces.reading.trace_files_and_tasks import Paths, TraceFile, find_trace_files, plan_tasks
+from goodgain.traces.reading.trace_files_and_tasks import (
+    Paths,
+    TraceFile,
+    find_trace_files,
+    map_in_processes,
+    plan_tasks,
+)
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tool_outputs.readers import Parse
@@ -148,7 +153,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 
 
 def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return rows.to_frame(), rows.costs_to_frame()
+    return rows.to_frame(), rows.to_table("costs")
 
 
 def read_batches(

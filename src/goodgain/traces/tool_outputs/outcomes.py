@@ -13,13 +13,13 @@ from goodgain.traces.model import Result, Status
 from goodgain.traces.tool_outputs.result_objects import normalise_keys
 
 #: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
-_FAILURES = (
+FAILURES = (
     *("[Search] ", "Error executing", "Error: ", "Error invoking", "Error calling", "Error during", "Error while"),
     *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
     "Web search error: ",
 )
-#: Beginnings of texts with a model's prose in place of a list of results: Gemini CLI without `Sources:`.
-_PROSE_INSTEAD = ("Web search results for ",)
+#: The beginning of a text with a model's prose in place of a list of results: Gemini CLI without `Sources:`.
+PROSE_INSTEAD = "Web search results for "
 #: How Claude Code reports no results, among a model's prose.
 _CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
@@ -93,11 +93,6 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
     return worst.add_overlooked_names(overlooked)
 
 
-def is_failure(text: str) -> bool:
-    """Return whether a text begins like that of a failed search."""
-    return text.startswith(_FAILURES)
-
-
 def is_nothing_found(text: str) -> bool:
     """Return whether a text begins like a report of no results, and names no URL."""
     if text.startswith(_CLAUDE_CODE):
@@ -105,11 +100,6 @@ def is_nothing_found(text: str) -> bool:
     if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
         return False
     return "://" not in _QUOTED.sub("", text)
-
-
-def is_not_recorded(text: str) -> bool:
-    """Return whether a text begins like a model's prose in place of results."""
-    return text.startswith(_PROSE_INSTEAD)
 
 
 def strip_heading(text: str) -> str:

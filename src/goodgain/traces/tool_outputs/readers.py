@@ -17,23 +17,23 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.expected_values import as_number, describe, format_place
 from goodgain.traces.model import Result
-from goodgain.traces.tool_outputs.labelled_blocks import JINA, LABELLED, RULED, TAVILY, WIKIPEDIA
+from goodgain.traces.tool_outputs import text_blocks as blocks
+from goodgain.traces.tool_outputs import text_lists as lists
 from goodgain.traces.tool_outputs.outcomes import (
     EMPTY,
     ERROR,
+    FAILURES,
+    PROSE_INSTEAD,
     UNPARSED,
     Outcome,
     counts_nothing,
     has_error,
-    is_failure,
-    is_not_recorded,
     is_nothing_found,
     join_outcomes,
     says_nothing_found,
     strip_heading,
 )
 from goodgain.traces.tool_outputs.overlooked_results import find_overlooked_addresses, find_overlooked_objects
-from goodgain.traces.tool_outputs.products import CLAUDE_CODE, CODEX, DOCS, DUCKDUCKGO, ELEMENTS, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import (
     Object,
     has_identity,
@@ -50,27 +50,35 @@ from goodgain.traces.tool_outputs.service_answers import (
     is_wrapper,
     unwrap_langchain,
 )
-from goodgain.traces.tool_outputs.text_lists import (
-    LINKS,
-    NUMBERED_IDS,
-    NUMBERED_LINKS,
-    NUMBERED_TITLES,
-    PARAGRAPHS,
-    URLS,
-    Layout,
-)
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
 #: leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: The layouts of text in the order tried; each returns None for text in another one. Layouts of one product come first.
-#: Links come late: numbered lists and blocks have lines that look like a bare link.
-LAYOUTS: tuple[Layout, ...] = (
-    *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
-    *(NUMBERED_LINKS, NUMBERED_IDS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
-)
+#: The readers of texts by the names of their layouts in the docs, in the order tried; each returns None for text in another
+#: layout. Layouts of one product come first. Links come late: numbered lists and blocks have lines that look like a bare link.
+LAYOUTS: dict[str, Callable[[str], list[Result] | None]] = {
+    "links of Claude Code": blocks.read_claude_code,
+    "sources of Gemini CLI": blocks.read_gemini_cli,
+    "hits of Codex": blocks.read_codex,
+    "snippet, title, link": blocks.read_duckduckgo,
+    "labelled blocks below an answer": blocks.read_tavily,
+    "blocks whose labels are numbered": blocks.read_jina,
+    "pages with a summary": blocks.read_wikipedia,
+    "document elements": blocks.read_elements,
+    "numbered documents": blocks.read_docs,
+    "numbered links": lists.read_numbered_links,
+    "numbered titles with an ID": lists.read_numbered_ids,
+    "numbered titles with a URL": lists.read_numbered_titles,
+    "labelled blocks between rules": blocks.read_ruled,
+    "labelled blocks": blocks.read_labelled,
+    "one URL a line": lists.read_urls,
+    "lines or bullets of Markdown links": lists.read_links,
+    "paragraphs of title, URL, text": lists.read_paragraphs,
+}
+#: They may have links that are not results, in a model's prose or in whole pages.
+_WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
 #: Tongyi's search tool writes it between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"
 #: A limit against malicious output: wrappers nested deeper are not opened.
@@ -180,7 +188,7 @@ class _OutputReader(NamedTuple):
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
-        if is_failure(stripped):
+        if stripped.startswith(FAILURES):
             return ERROR
         if stripped.startswith(("{", "[", '"')):
             try:
@@ -198,16 +206,16 @@ class _OutputReader(NamedTuple):
             return outcome
         if says_nothing:
             return EMPTY
-        return Outcome("unrecorded") if is_not_recorded(stripped) else UNPARSED
+        return Outcome("unrecorded") if stripped.startswith(PROSE_INSTEAD) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text in the first layout that knows it, or the value in it."""
-        for layout in LAYOUTS:
-            if results := layout.read(text):
-                overlooked = () if layout.has_other_links else tuple(find_overlooked_addresses(text, results))
+        for read in LAYOUTS.values():
+            if results := read(text):
+                overlooked = () if read in _WITH_OTHER_LINKS else tuple(find_overlooked_addresses(text, results))
                 return Outcome("ok", tuple(results), overlooked)
-        for notation in NOTATIONS:
-            if (found := notation.read(text)) is not None:
+        for find in NOTATIONS.values():
+            if (found := find(text)) is not None:
                 value, around = found
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
@@ -246,8 +254,8 @@ class _OutputReader(NamedTuple):
             return self.read_blocks(members, depth)
         if len(members) == 1 and says_nothing_found(first):
             return EMPTY
-        for shape in HIT_SHAPES:
-            if (shape.key is None or shape.key in first) and (found := shape.read(members)) is not None:
+        for read_hits in HIT_SHAPES.values():
+            if (found := read_hits(members)) is not None:
                 members = found
                 break
         results = read_objects(members, self.at)
@@ -292,8 +300,8 @@ class _OutputReader(NamedTuple):
                 return outcome
         if (fields := unwrap_langchain(item)) is not item:
             return self.read_value(fields, depth - 1)
-        for shape in OBJECT_SHAPES:
-            if (shape.key is None or shape.key in item) and (members := shape.read(item)) is not None:
+        for read_shape in OBJECT_SHAPES.values():
+            if (members := read_shape(item)) is not None:
                 return self.read_list(members, depth - 1)
         if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)

@@ -6,12 +6,14 @@ list of results under one of many names: `find_lists` finds it without a shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
 
 from goodgain.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
-from goodgain.traces.tool_outputs.text_lists import Layout, is_url
+from goodgain.traces.tool_outputs.text_lists import is_url
 
 #: Keys under which an object holds its list of results, the best first.
 LIST_KEYS = (
@@ -122,24 +124,14 @@ def _read_weaviate(item: Object) -> list[Any] | None:
     return [hit for hits in found.values() for hit in hits]
 
 
-def _read_weaviate_objects(item: Object) -> list[Any] | None:
-    """Read `objects`, each with `uuid` and `properties`, as Weaviate's Python client prints them."""
-    hits = item.get("objects")
+def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
+    """Read a list under `key` whose objects have their id beside an object with their fields."""
+    hits = item.get(key)
     if not isinstance(hits, list) or not all(
-        isinstance(hit, dict) and isinstance(hit.get("properties"), dict) for hit in hits
+        isinstance(hit, dict) and isinstance(hit.get(holder), dict) for hit in hits
     ):
         return None
-    return [{"id": hit.get("uuid"), **hit["properties"], "metadata": hit.get("metadata")} for hit in hits]
-
-
-def _read_cohere(item: Object) -> list[Any] | None:
-    """Read `documents`, each with `id` and its fields in `data`."""
-    documents = item.get("documents")
-    if not isinstance(documents, list) or not documents:
-        return None
-    if not all(isinstance(one, dict) and isinstance(one.get("data"), dict) for one in documents):
-        return None
-    return [{"id": one.get("id"), "metadata": one["data"]} for one in documents]
+    return [{"id": hit.get(id_key), **hit[holder], "metadata": hit.get("metadata")} for hit in hits]
 
 
 def _read_url_keys(item: Object) -> list[Any] | None:
@@ -177,81 +169,16 @@ def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     return kept if kept and len(kept) < len(hits) else None
 
 
-#: Objects as a whole, in the order tried.
-OBJECT_SHAPES: tuple[Layout, ...] = (
-    Layout(
-        "columns",
-        "Chroma",
-        '{"ids": [["d1", "d2"]], "documents": [["Sand that moves.", "Water that stays."]], '
-        '"metadatas": [[{"url": "https://a.example/1", "title": "On dunes"}, '
-        '{"url": "https://b.example/2", "title": "On lakes"}]], "distances": [[0.1, 0.2]]}',
-        _read_chroma,
-        key="ids",
-    ),
-    Layout(
-        "classes under data.Get",
-        "Weaviate's GraphQL",
-        '{"data": {"Get": {"Page": ['
-        '{"url": "https://a.example/1", "title": "On dunes", "body": "Sand that moves.", "_additional": {"id": "d1"}}, '
-        '{"url": "https://b.example/2", "title": "On lakes", "body": "Water that stays.", "_additional": {"id": "d2"}}]}}}',
-        _read_weaviate,
-        key="data",
-    ),
-    Layout(
-        "objects with properties",
-        "Weaviate's Python client",
-        '{"objects": ['
-        '{"uuid": "d1", "properties": {"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}}, '
-        '{"uuid": "d2", "properties": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]}',
-        _read_weaviate_objects,
-        key="objects",
-    ),
-    Layout(
-        "documents with data",
-        "Cohere",
-        '{"documents": ['
-        '{"id": "d1", "data": {"url": "https://a.example/1", "title": "On dunes", "snippet": "Sand that moves."}}, '
-        '{"id": "d2", "data": {"url": "https://b.example/2", "title": "On lakes", "snippet": "Water that stays."}}]}',
-        _read_cohere,
-        key="documents",
-    ),
-    Layout(
-        "an object keyed by URL",
-        "agents' own tools",
-        '{"https://a.example/1": {"title": "On dunes", "text": "Sand that moves."}, '
-        '"https://b.example/2": {"title": "On lakes", "text": "Water that stays."}}',
-        _read_url_keys,
-    ),
-)
-
-#: Lists of objects.
-HIT_SHAPES: tuple[Layout, ...] = (
-    Layout(
-        "hits with an entity",
-        "Milvus",
-        '[[{"id": "d1", "distance": 0.9, '
-        '"entity": {"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}}, '
-        '{"id": "d2", "distance": 0.8, '
-        '"entity": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]]',
-        _read_milvus,
-        key="entity",
-    ),
-    Layout(
-        "passages of files",
-        "OpenAI's vector stores and file_search",
-        '{"object": "vector_store.search_results.page", "data": ['
-        '{"file_id": "d1", "filename": "On dunes", "score": 0.9, "content": [{"type": "text", "text": "Sand that moves."}]}, '
-        '{"file_id": "d2", "filename": "On lakes", "score": 0.8, "content": [{"type": "text", "text": "Water that stays."}]}]}',
-        _read_openai_files,
-        key="file_id",
-    ),
-    Layout(
-        "results among pictures",
-        "Linkup",
-        '{"results": [{"type": "text", "name": "On dunes", "url": "https://a.example/1", "content": "Sand that moves."}, '
-        '{"type": "image", "name": "A dune", "url": "https://a.example/dune.png"}, '
-        '{"type": "text", "name": "On lakes", "url": "https://b.example/2", "content": "Water that stays."}]}',
-        _leave_out_pictures,
-        key="type",
-    ),
-)
+#: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.
+OBJECT_SHAPES: dict[str, Callable[[Object], list[Any] | None]] = {
+    "columns": _read_chroma,
+    "classes under data.Get": _read_weaviate,
+    "objects with properties": partial(_read_held, "objects", "uuid", "properties"),
+    "documents with data": partial(_read_held, "documents", "id", "data"),
+    "an object keyed by URL": _read_url_keys,
+}
+HIT_SHAPES: dict[str, Callable[[list[Object]], list[Object] | None]] = {
+    "hits with an entity": _read_milvus,
+    "passages of files": _read_openai_files,
+    "results among pictures": _leave_out_pictures,
+}

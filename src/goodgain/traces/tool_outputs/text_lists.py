@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from goodgain.traces.model import Pairs, Result
 
@@ -46,35 +45,6 @@ _BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
 _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
-@dataclass(frozen=True)
-class Layout:
-    """One way in which tools lay out a list of results.
-
-    Attributes:
-        name: its name in the docs.
-        written_by: who writes it.
-        example: an output in this layout with two results.
-        read: returns the results, or None for output in another layout.
-        has_other_links: it may have links that are not results, in a model's prose or in whole pages.
-        key: a key of each object in this layout, or of the first in a list of objects; None if there is none.
-    """
-
-    name: str
-    written_by: str
-    example: str
-    read: Callable[[Any], Any]
-    has_other_links: bool = False
-    key: str | None = None
-
-
-class Link(NamedTuple):
-    """A link at the beginning of a line, and what follows it there."""
-
-    title: str
-    url: str
-    rest: str
-
-
 class Entry(NamedTuple):
     """A result in a text: the values in its first line, its number if it has one, and the lines below."""
 
@@ -106,8 +76,8 @@ def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPA
     return -1
 
 
-def find_link(text: str) -> Link | None:
-    """Read a Markdown link at the beginning of a text; brackets in the title and in the address may be nested."""
+def find_link(text: str) -> Entry | None:
+    """Read a Markdown link and the rest of its line; brackets in the title and in the address may be nested."""
     start = text.find("](") if text.startswith("[") else -1
     if start < 0:
         return None
@@ -117,7 +87,8 @@ def find_link(text: str) -> Link | None:
         if text[end] != ")" or _SPACE.search(text, start + 2, end):
             return None
     url = text[start + 2 : end]
-    return Link(text[1:start].strip(), url, text[end + 1 :].strip()) if url else None
+    rest = text[end + 1 :].strip()
+    return Entry(text[1:start].strip(), url, [rest] if rest else []) if url else None
 
 
 def find_address(line: str) -> str | None:
@@ -133,7 +104,7 @@ def find_address(line: str) -> str | None:
     if is_url(text):
         return text
     link = find_link(text)
-    return link.url if link is not None and not link.rest and is_url(link.url) else None
+    return link.url if link is not None and not link.lines and is_url(link.url or "") else None
 
 
 def split_number(line: str) -> tuple[int | None, str]:
@@ -154,7 +125,7 @@ def split_address(text: str) -> Entry | None:
     """Read `title - https://...`, `title (https://...)`, `[title](https://...)` and the rest of the line."""
     link = find_link(text)
     if link is not None:
-        return _make_linked(link)
+        return _strip_rest(link)
     start = next((at for sign in ("https://", "http://") if (at := text.find(sign)) >= 0), -1)
     if start < 0:
         return None
@@ -170,9 +141,10 @@ def split_address(text: str) -> Entry | None:
     return Entry(title or None, address, [rest] if rest else [])
 
 
-def _make_linked(link: Link) -> Entry:
-    rest = link.rest.removeprefix("**").lstrip(_BEHIND_LINK).strip()
-    return Entry(link.title, link.url, [rest] if rest else [])
+def _strip_rest(link: Entry) -> Entry:
+    """Return a link without the signs between it and the text after it."""
+    rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
+    return link._replace(lines=rest)
 
 
 def is_heading(line: str) -> bool:
@@ -292,7 +264,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
         return None
     text = lines[index][found.end() :].rstrip()
     if (link := find_link(text)) is not None:
-        entry = _make_linked(link)
+        entry = _strip_rest(link)
     else:
         entry = Entry(text[1:-1] if text.endswith("]") else None, None, [])
     return entry._replace(number=int(found["n"]), doc_id=found["id"] and found["id"].strip())
@@ -324,18 +296,13 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
     return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
 
 
-def _read_numbered_ids(text: str) -> list[Result] | None:
-    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
-    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
-
-
 def _begin_link(lines: list[str], index: int) -> Entry | None:
     """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
-    if link is None or (link.rest and link.rest[0] not in _BEHIND_LINK):
+    if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
         return None
-    return _make_linked(link)
+    return _strip_rest(link)
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
@@ -356,44 +323,14 @@ def _begin_url(lines: list[str], index: int) -> Entry | None:
     return None if address is None else Entry(None, address, [])
 
 
-NUMBERED_LINKS = Layout(
-    "numbered links",
-    "smolagents (counted from 0), Tongyi, BrowseComp tools (`1. <docid: 7> [title]`)",
-    "## Search Results\n"
-    "0. [On dunes](https://a.example/1)\n\nSand that moves.\n\n"
-    "1. [On lakes](https://b.example/2)\n\nWater that stays.",
-    partial(read_entries, _begin_numbered_link),
-)
-NUMBERED_TITLES = Layout(
-    "numbered titles with a URL",
-    "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`), agents' own tools",
-    "Found 2 search results:\n\n"
-    "1. On dunes\n   URL: https://a.example/1\n   Summary: Sand that moves.\n\n"
-    "2. On lakes\n   URL: https://b.example/2\n   Summary: Water that stays.\n",
-    partial(read_entries, _begin_numbered_title, with_notes=True),
-)
-NUMBERED_IDS = Layout(
-    "numbered titles with an ID",
-    "the knowledge base of tau-bench's banking domain",
-    "1. On dunes\n   ID: d1\n   Score: 2.5000\n   Content: Sand that moves.\n\n"
-    "2. On lakes\n   ID: d2\n   Score: 1.5000\n   Content: Water that stays.\n",
-    _read_numbered_ids,
-)
-LINKS = Layout(
-    "lines or bullets of Markdown links",
-    "agents' own tools",
-    "- [On dunes](https://a.example/1): Sand that moves.\n- [On lakes](https://b.example/2): Water that stays.",
-    partial(read_entries, _begin_link),
-)
-URLS = Layout(
-    "one URL a line",
-    "agents' own tools",
-    "https://a.example/1\nhttps://b.example/2",
-    partial(read_single_lines, _begin_url),
-)
-PARAGRAPHS = Layout(
-    "paragraphs of title, URL, text",
-    "agents' own tools",
-    "On dunes\nhttps://a.example/1\nSand that moves.\n\nOn lakes\nhttps://b.example/2\nWater that stays.",
-    partial(read_entries, _begin_paragraph, with_notes=True),
-)
+def read_numbered_ids(text: str) -> list[Result] | None:
+    """Read numbered titles with an id on the next line."""
+    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
+    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
+
+
+read_numbered_links = partial(read_entries, _begin_numbered_link)
+read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
+read_links = partial(read_entries, _begin_link)
+read_urls = partial(read_single_lines, _begin_url)
+read_paragraphs = partial(read_entries, _begin_paragraph, with_notes=True)

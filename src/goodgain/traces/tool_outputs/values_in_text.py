@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
-from goodgain.traces.tool_outputs.text_lists import Layout
 
 #: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
 _MAX_PYTHON = 1 << 20
@@ -165,26 +165,9 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
     return None
 
 
-NOTATIONS: tuple[Layout, ...] = (
-    Layout(
-        "Python's notation",
-        "tools that return `str(results)`, AutoGen, clients of vector stores: `[Document(page_content='..', metadata={..})]`",
-        "[{'url': 'https://a.example/1', 'title': 'On dunes', 'text': 'Sand that moves.', 'score': None}, "
-        "{'url': 'https://b.example/2', 'title': 'On lakes', 'text': 'Water that stays.', 'score': None}]",
-        _read_python,
-    ),
-    Layout(
-        "JSON in a code fence",
-        "agents' own tools, models that imitate a search",
-        'Here they are:\n```json\n[{"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."},\n'
-        ' {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}]\n```\nAsk for more.',
-        _read_fences,
-    ),
-    Layout(
-        "JSON behind prose",
-        "agents' own tools",
-        'I found 2 pages:\n[{"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}, '
-        '{"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}]\nAsk for more.',
-        _read_behind_prose,
-    ),
-)
+#: The readers by their names in the docs, in the order tried.
+NOTATIONS: dict[str, Callable[[str], tuple[Any, str] | None]] = {
+    "Python's notation": _read_python,
+    "JSON in a code fence": _read_fences,
+    "JSON behind prose": _read_behind_prose,
+}

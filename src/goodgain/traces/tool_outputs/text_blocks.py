@@ -1,4 +1,7 @@
-"""Texts that one product or model writes: Claude Code, Gemini CLI, Codex, DuckDuckGo, Search-R1, `<document>` elements."""
+"""Texts in blocks of labelled lines, and texts that one product or model writes.
+
+The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,44 @@ from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.result_objects import read_object, read_objects
+from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
 from goodgain.traces.tool_outputs.text_lists import (
     BRACKET,
     Entry,
-    Layout,
     find_closing,
+    is_heading,
     is_url,
     make_result,
     read_single_lines,
     split_entries,
 )
 
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
+)
+#: The labels, as the keys an object would have.
+_LABELS = {
+    **dict.fromkeys(("title", "name", "headline"), "title"),
+    **dict.fromkeys(("url", "link", "href", "uri", "urlsource", "sourceurl"), "url"),
+    **dict.fromkeys(("content", "snippet", "text", "summary", "description", "body", "abstract"), "snippet"),
+    **dict.fromkeys(("id", "docid", "documentid", "docno", "pmid"), "doc_id"),
+    **dict.fromkeys(("date", "published", "publisheddate", "datepublished"), "published"),
+    **dict.fromkeys(("author", "authors"), "author"),
+    **{name: name for name in ("score", "source", "metadata", "highlights", "copyrightinformation")},
+}
+#: Labels with a value of one line: the same label again begins the next block.
+_OF_ONE_LINE = ("doc_id", "url")
+_RULE = re.compile(r"\s*-{3,}\s*")
+#: The beginning of the list of Tavily's MCP server, and of the pictures after it.
+_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
+_JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
+_JINA_LABELS = {
+    "Title": "title",
+    "URL Source": "url",
+    "Description": "snippet",
+    "Published Time": "published",
+    "Date": "published",
+}
 _CLAUDE_BEGINNINGS, _LINKS = ("Web search results for query:", "Links: ["), "Links: ["
 _GEMINI = "Web search results for "
 #: `[1] title (uri)`, below the line `Sources:`.
@@ -47,8 +76,113 @@ _PARTS = {
 }
 _PART = re.compile(rf"\s*<(?P<name>{'|'.join(_PARTS)})>")
 
+_Block = dict[str, list[str]]
 
-def _read_claude_code(text: str) -> list[Result] | None:
+
+def read_labelled(text: str) -> list[Result] | None:
+    """Read blocks; the first label begins a new one each time, even if the line belongs to a text."""
+    return _make_results(_split_blocks(text, ruled=False))
+
+
+def read_ruled(text: str) -> list[Result] | None:
+    """Read blocks between rules (`---`): a rule separates two of them only if the first label follows it."""
+    blocks = _split_blocks(text, ruled=True)
+    ruled = _make_results(blocks) if len(blocks) > 1 else None
+    every = read_labelled(text) if ruled else None
+    # If each line with the first label begins a block with an address, the rules are lines of pages.
+    return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
+
+
+def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
+    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first.
+
+    All lines below the last label of a block belong to it, even those with a colon: pages have such lines.
+    """
+    blocks: list[_Block] = []
+    first, after_rule = "", ruled
+    for line in text.strip().splitlines():
+        if ruled and _RULE.fullmatch(line):
+            after_rule = True
+        if after_rule and (not line.strip() or _RULE.fullmatch(line)):
+            continue
+        found = _LABEL.match(line)
+        name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
+        begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1 or first in _OF_ONE_LINE
+        if name and begins and name == (first or name):
+            first = name
+            blocks.append({})
+        elif not blocks:
+            if not is_heading(line):
+                return []
+            continue
+        after_rule = False
+        if found and name and name not in blocks[-1]:
+            blocks[-1][name] = [found["value"]]
+        else:
+            last = next(reversed(blocks[-1]))
+            blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
+    return blocks
+
+
+def _make_results(blocks: list[_Block]) -> list[Result] | None:
+    """Make a result of each block; None if one of them has neither an address nor a title with a text."""
+    if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
+        return None
+    objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
+    return [*(read_objects(objects, "text") or ())] or None
+
+
+def read_tavily(text: str) -> list[Result] | None:
+    """Read the text after `Detailed Results:`, without the pictures at the end."""
+    before, mark, after = text.partition(_TAVILY_LIST)
+    if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
+        return None
+    if pictures := _TAVILY_PICTURES.search(after):
+        after = after[: pictures.start()]
+    return read_labelled(after)
+
+
+def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
+    follows = lines[index + 1] if index + 1 < len(lines) else ""
+    begins = lines[index].startswith("Page: ") and follows.startswith("Summary:")
+    is_parted = not index or not lines[index - 1].strip()
+    return Entry(lines[index].removeprefix("Page: "), None, []) if begins and is_parted else None
+
+
+def read_wikipedia(text: str) -> list[Result] | None:
+    """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
+    entries = split_entries(_begin_wikipedia, text)
+    for entry in entries:
+        entry.lines[0] = entry.lines[0].removeprefix("Summary:")
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def _begin_jina(lines: list[str], index: int) -> Entry | None:
+    found = _JINA_LINE.match(lines[index])
+    if found is None or found["label"] != "Title":
+        return None
+    return Entry(found["value"], None, [], number=int(found["n"]))
+
+
+def read_jina(text: str) -> list[Result] | None:
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
+    blocks: list[_Block] = []
+    for entry in split_entries(_begin_jina, text):
+        block: _Block = {"title": [entry.title or ""]}
+        page: list[str] = []
+        for line in entry.lines:
+            found = _JINA_LINE.match(line)
+            if found and int(found["n"]) == entry.number and found["label"] in _JINA_LABELS:
+                block.setdefault(_JINA_LABELS[found["label"]], []).append(found["value"])
+            else:
+                page.append(line)
+        if any(line.strip() for line in page):
+            block.setdefault("snippet", []).extend(page)
+        blocks.append(block)
+    return _make_results(blocks)
+
+
+def read_claude_code(text: str) -> list[Result] | None:
     """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
     if not text.startswith(_CLAUDE_BEGINNINGS):
         return None
@@ -76,7 +210,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
     return _split_source(lines[index][found.end() :]) if found else None
 
 
-def _read_gemini_cli(text: str) -> list[Result] | None:
+def read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of the text."""
     _, mark, after = text.rpartition("\nSources:\n")
     return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(_GEMINI) else None
@@ -88,7 +222,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
     return _split_source(lines[index]) if marks == [False, True] else None
 
 
-def _read_codex(text: str) -> list[Result] | None:
+def read_codex(text: str) -> list[Result] | None:
     """Read hits: their title and address, their mark with notes on the next line, and text."""
     results = []
     for rank, entry in enumerate(split_entries(_begin_codex, text), start=1):
@@ -97,7 +231,7 @@ def _read_codex(text: str) -> list[Result] | None:
     return results or None
 
 
-def _read_duckduckgo(text: str) -> list[Result] | None:
+def read_duckduckgo(text: str) -> list[Result] | None:
     """Read `snippet: s, title: t, link: u`, one result after the other; older versions put each in brackets."""
     text = text.strip()
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
@@ -139,7 +273,7 @@ def _begin_doc(lines: list[str], index: int) -> Entry | None:
     return Entry(title, None, [rest], number=int(found["n"]))
 
 
-def _read_docs(text: str) -> list[Result] | None:
+def read_docs(text: str) -> list[Result] | None:
     """Read `Doc 1(Title: "t") text`, each on one line or more; also `Doc 1: text`, `Doc 1<## Title: "t" ##> text`."""
     results = []
     for rank, entry in enumerate(split_entries(_begin_doc, text), start=1):
@@ -175,7 +309,7 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
     return (text[:end], text[end + 1 :]) if end >= 0 else ("", text)
 
 
-def _read_elements(text: str) -> list[Result] | None:
+def read_elements(text: str) -> list[Result] | None:
     """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning."""
     results: list[Result] = []
     first = text.find("<document")
@@ -205,51 +339,3 @@ def _read_element(text: str, rank: int) -> Result | None:
     if address and "://" not in address:
         found.setdefault("doc_id", found.pop("url"))
     return read_object(dict(found), rank, "text") if found.keys() & {"url", "doc_id", "snippet"} else None
-
-
-CLAUDE_CODE = Layout(
-    "links of Claude Code",
-    "Claude Code's WebSearch",
-    'Web search results for query: "sand"\n\n'
-    'Links: [{"title":"On dunes","url":"https://a.example/1"},{"title":"On lakes","url":"https://b.example/2"}]\n\n'
-    "Dunes move [as seen](https://c.example).",
-    _read_claude_code,
-    has_other_links=True,
-)
-GEMINI_CLI = Layout(
-    "sources of Gemini CLI",
-    "Gemini CLI's google_web_search",
-    'Web search results for "sand":\n\nDunes move [1], lakes stay [2].\n\n'
-    "Sources:\n[1] On dunes (https://a.example/1)\n[2] On lakes (https://b.example/2)",
-    _read_gemini_cli,
-    has_other_links=True,
-)
-CODEX = Layout(
-    "hits of Codex",
-    "Codex' web.run",
-    "On dunes (https://a.example/1)\n\ue200cite\ue202turn1search0\ue201 [wordlim: 200] Crawled: 2 days ago; Sand that moves.\n"
-    "On lakes (https://b.example/2)\n\ue200cite\ue202turn1search1\ue201 [wordlim: 200] Crawled: 2 days ago; Water that stays.",
-    _read_codex,
-)
-DUCKDUCKGO = Layout(
-    "snippet, title, link",
-    "DuckDuckGo of LangChain",
-    "snippet: Sand that moves., title: On dunes, link: https://a.example/1, "
-    "snippet: Water that stays., title: On lakes, link: https://b.example/2",
-    _read_duckduckgo,
-)
-DOCS = Layout(
-    "numbered documents",
-    "Search-R1, ZeroSearch (`Doc 1: text`), StepSearch (`Doc 1<## Title: t ##> text`)",
-    'Doc 1(Title: "On dunes") Sand that moves.\nDoc 2(Title: "On lakes") Water that stays.',
-    _read_docs,
-)
-ELEMENTS = Layout(
-    "document elements",
-    "agents that follow Anthropic's advice for long prompts",
-    '<documents>\n<document index="1">\n<source>https://a.example/1</source>\n'
-    "<document_content>Sand that moves.</document_content>\n</document>\n"
-    '<document index="2">\n<source>https://b.example/2</source>\n'
-    "<document_content>Water that stays.</document_content>\n</document>\n</documents>",
-    _read_elements,
-)
