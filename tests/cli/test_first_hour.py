@@ -197,7 +197,7 @@ def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
         swapped.endswith("run and qrels may be swapped; give the qrels first, then the run\n") and "skip" not in swapped
     )
     misplaced = run_command("evaluate", QRELS, LATE, QUICK, "CG").stderr
-    assert "is a file in the place of a measure; to score several runs, give measures with -m" in misplaced
+    assert "is a file, but a measure is expected here. To score several runs, name measures with -m" in misplaced
     assert "did you mean nDCG or nDCGG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr
 
 

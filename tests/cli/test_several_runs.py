@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import goodgain as gg
 from goodgain.cli.program import program
-from goodgain.cli.shared_options import find_systems
+from goodgain.cli.shared_options import find_single_runs
 from tests.support.tables import ROOT
 
 REDUNDANCY = ROOT / "qrels_examples" / "redundancy"
@@ -108,28 +108,28 @@ def test_a_notice_is_given_once_with_the_names_of_the_runs_it_is_about(tmp_path:
 
 
 def test_a_system_is_named_before_the_first_equals_sign() -> None:
-    found = find_systems(["old=runs/a=b.run", "new.run", "x=new.run"])
+    found = find_single_runs(["old=runs/a=b.run", "new.run", "x=new.run"])
     assert found == {"old": "runs/a=b.run", "new": "new.run", "x": "new.run"}
 
 
 def test_a_file_of_the_whole_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(LEAN, "beta=1.run")
-    assert find_systems(["beta=1.run", "beta=2.run"]) == {"beta=1": "beta=1.run", "beta": "2.run"}
+    assert find_single_runs(["beta=1.run", "beta=2.run"]) == {"beta=1": "beta=1.run", "beta": "2.run"}
     assert rows(goodgain("evaluate", QRELS, "beta=1.run", "-m", "CG"))[0] == ["measure", "beta=1"]
-    assert find_systems([f"x={'y' * 10_000}"]) == {"x": "y" * 10_000}
+    assert find_single_runs([f"x={'y' * 10_000}"]) == {"x": "y" * 10_000}
 
 
 @pytest.mark.parametrize("given", [["a=x.run", "a=y.run"], ["x.run", "x=y.run"]])
 def test_two_systems_of_one_name_are_an_error(given: list[str]) -> None:
     with pytest.raises(gg.InputError, match="two systems have the name"):
-        find_systems(given)
+        find_single_runs(given)
 
 
 @pytest.mark.parametrize("given", ["=x.run", "x="])
 def test_half_a_name_is_an_error(given: str) -> None:
     with pytest.raises(gg.InputError, match="write NAME=FILE"):
-        find_systems([given])
+        find_single_runs([given])
 
 
 def test_every_command_of_several_runs_takes_names(tmp_path: Path) -> None:

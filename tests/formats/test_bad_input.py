@@ -267,7 +267,7 @@ def test_lines_that_end_with_a_carriage_return_alone_are_an_error(tmp_path: Path
         with pytest.raises(gg.InputError, match=r"line [12]: .* goes on after a carriage return behind the tag"):
             gg.read_run(path)
     path.write_bytes(b"q1\r1 d1 1 4 t and more\r\r\nq1 1 d2 2 3 t\r\n")
-    with pytest.warns(gg.GoodgainNotice, match="1 line goes on after the tag"):
+    with pytest.warns(gg.GoodgainNotice, match="1 line has text after the tag"):
         assert gg.read_run(path).frame["doc_id"].to_list() == ["d1", "d2"]
 
 

@@ -181,7 +181,7 @@ def test_what_follows_the_tag_is_not_read(tmp_path: Path, tag: str) -> None:
     path = tmp_path / "agent.run"
     path.write_text(CLEAN.replace(" t\n", f" {tag}\n", 4))
     for run in (path, in_blocks(path, 100), in_blocks(path, 10**6)):
-        with one_notice(4, "go on after the tag (field 6)"):
+        with one_notice(4, "have text after the tag (field 6)"):
             assert scores_of(run) == pytest.approx(WANTED, abs=1e-12)
     with one_notice(4, "after the tag"):
         assert gg.read_run(path).frame["tag"].unique().to_list() == ["t"]
@@ -222,7 +222,7 @@ def test_files_as_in_trec_evals_own_tests_are_read(trec_eval_files: Path) -> Non
         whole = gg.read_run(folder / "results.test").frame
     assert qrels.frame.height == gg.read_qrels(folder / "qrels.test").frame.height
     assert signed["NumRet"] and signed["nDCG@10"]
-    with pytest.warns(gg.GoodgainNotice, match="go on after the tag") as told:
+    with pytest.warns(gg.GoodgainNotice, match="have text after the tag") as told:
         cut = gg.read_run(folder / "results.trunc").frame
     assert len(told) == 1
     found = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")

@@ -135,7 +135,7 @@ def test_a_quote_in_tsv_is_a_sign_as_any_other(tmp_path: Path) -> None:
 def test_values_of_tsv_that_stand_in_quotes_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, 'query_id\tdoc_id\trelevance\nq1\t"d1"\t2\nq1\td2\t1\n', "t.tsv")
     for read in (gg.read_qrels, gg.aggregate):
-        with pytest.warns(GoodgainNotice, match="1 value in quotes, which belong to the value in TSV"):
+        with pytest.warns(GoodgainNotice, match="1 value in quotes, which are part of the value in TSV"):
             read(path)
 
 

@@ -190,7 +190,7 @@ def test_the_difference_of_two_systems_is_estimated_from_their_queries() -> None
 
 def test_fewer_than_thirty_queries_of_people_are_refused() -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
-    with pytest.raises(gg.InputError, match="both judged 29 queries: fewer than 30"):
+    with pytest.raises(gg.InputError, match="both judged 29 queries; a valid interval needs 30"):
         estimate_difference(dict(list(people.items())[:29]), model, runs, "CG")
 
 
@@ -214,7 +214,7 @@ def test_equal_labels_make_equal_orders() -> None:
 def test_several_measures_are_refused(several: str | list[str]) -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
     for compare_on in (compare_orders, estimate_difference):
-        with pytest.raises(gg.MeasureError, match=r"measures, and systems are compared on one\. Give one measure"):
+        with pytest.raises(gg.MeasureError, match=r"measures, but systems are compared on one\. Give one measure"):
             compare_on(people, model, runs, several)
 
 

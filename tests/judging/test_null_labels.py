@@ -147,7 +147,7 @@ def test_sheets_without_any_grade_are_named(tmp_path: Path) -> None:
         sheet.write_text("query_id,doc_id,grade\nq,a,\nq,b, \n")
     done = run_command("judge", *sheets, "-o", tmp_path / "out.qrels")
     assert done.returncode == 2
-    assert f"{sheets[0]}, {sheets[1]}: no document has a label, as no grade is filled in" in done.stderr
+    assert f"{sheets[0]}, {sheets[1]}: no document has a label, because no grade is filled in" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     sheets[0].write_text("query_id,doc_id,grade\nq,a,1\n")
     runs = ["--run", "x.run", "--run", "y.run"]
@@ -161,7 +161,7 @@ def test_votes_without_any_majority_have_no_label(tmp_path: Path) -> None:
     sheet.write_text("query_id,doc_id,judge,grade\nq,a,x,1\nq,a,y,0\n")
     done = run_command("judge", sheet, "--scale", "binary", "-o", tmp_path / "out.qrels")
     assert done.returncode == 2
-    assert "as no grade has a majority; choose another rule with --how" in done.stderr
+    assert "because no grade has a majority; choose another rule with --how" in done.stderr
 
 
 def test_the_output_is_not_one_of_the_inputs(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from goodgain.comparing.replicates import (
 )
 from goodgain.comparing.requirements import Requirement, passes
 from goodgain.comparing.statistical_tests import Matrix
+from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 
@@ -192,21 +193,19 @@ def list_remarks(scores: Mapping[str, Scores], detectable: pl.DataFrame, *, dete
         yield describe_detectable(detectable, detect=detect)
 
 
-def describe_detectable(detectable: pl.DataFrame, *, detect: float | None) -> str:
+def describe_detectable(detectable: pl.DataFrame, *, detect: float | None, most: int = _EXAMPLES) -> str:
     """Return one sentence on what these queries can show, and what the observed differences, or `detect`, take."""
     rows = detectable.rows(named=True)
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
-    shown = [_describe_pair(*pair, "" if detect is not None else "observed ") for pair in pairs[:_EXAMPLES]]
-    more = f"; {len(pairs) - _EXAMPLES:,} more in `detectable`" if len(pairs) > _EXAMPLES else ""
-    return f"{count_queries(rows[0]['queries'])} can show (power {POWER:g}): {'; '.join(shown)}{more}."
+    shown = [_describe_pair(*pair, "" if detect is not None else "observed ") for pair in pairs[:most]]
+    more = f"; {len(pairs) - most:,} more in `detectable`" if len(pairs) > most and most > 1 else ""
+    return f"{count_queries(rows[0]['queries'])} show {'; '.join(shown)}{more} (power {POWER:g})."
 
 
 def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: str) -> str:
-    number = (
-        "no number of queries suffices" if needed["queries"] is None else f"takes {count_queries(needed['queries'])}"
-    )
-    runs = f" or {needed['replicates']:,} runs each" if needed["replicates"] is not None else ""
-    return f"{known['measure']} {known['difference']:.4f} or more, the {what}{needed['difference']:.4f} {number}{runs}"
+    runs = f" or {count_of(needed['replicates'], 'run')} each" if needed["replicates"] is not None else ""
+    number = "no number suffices" if needed["queries"] is None else f"it takes {needed['queries']:,}{runs}"
+    return f"{known['difference']:.4f} or more in {known['measure']}; for the {what}{needed['difference']:.4f} {number}"
 
 
 def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:
