@@ -210,7 +210,7 @@ class OutputWriter:
     def write_tables(self, new_ids: Mapping[str, str]) -> None:
         """Write costs, the text of each query once, and outcomes, with the ids of joined queries."""
         if self._files.costs is not None and self._spent:
-            spent = rename_queries(pl.concat(self._spent), new_ids)
+            spent = self._name_as_runs(rename_queries(pl.concat(self._spent), new_ids))
             self._appends[self._files.costs](encode_rows(spent, self._files.costs))
         if self._files.queries is not None:
             asked: dict[str, str] = {}
@@ -223,16 +223,20 @@ class OutputWriter:
             self._write_outcomes(rename_queries(pl.concat(self._outcomes), new_ids), self._files.outcomes)
 
     def _write_outcomes(self, rows: pl.DataFrame, path: Path) -> None:
-        """Write a row for each query, system and replicate, with a column for each outcome; name systems as compare does."""
+        """Write a row for each query, system and replicate, with a column for each outcome."""
         if rows.is_empty():
             notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
-        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)  # as files are named
-        if self._files.is_one_run:
-            system = pl.lit(stem(self._files.run))
         names = rows.get_column("outcome").unique(maintain_order=True).to_list()
         key = ["query_id", "system", "replicate"]
-        wide = rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
+        wide = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=key, values="value")
         self._appends[path](encode_rows(wide, path))
+
+    def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows whose systems have the names of the files of their runs, as curve and compare call them."""
+        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
+        if self._files.is_one_run:
+            system = pl.lit(stem(self._files.run))
+        return rows.with_columns(system=system)
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
