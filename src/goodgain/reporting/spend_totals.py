@@ -22,12 +22,8 @@ from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
 from goodgain.reporting.iteration_curves import count_systems
-from goodgain.reporting.spends import choose_known, format_amount
+from goodgain.reporting.spends import ENOUGH, ROUNDING, choose_known, format_amount
 
-#: The share of the gain that the searches up to the stop must find.
-_ENOUGH = 0.95
-#: Sums differ by rounding errors of this relative size.
-_ROUNDING = 1e-12
 #: Cells of one block of resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
 
@@ -192,7 +188,7 @@ def _divide(sums: Matrix) -> Vector:
 
 def _find_enough(sums: Matrix) -> Vector:
     """Return the first iteration with 95 % of the last gain."""
-    return _find_first(sums >= _ENOUGH * sums[:, -1:] * (1 - _ROUNDING))
+    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - ROUNDING))
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
@@ -212,7 +208,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     def find_best(sums: Matrix) -> Vector:
         paid = price * sums[:, number:]
         worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
-        most = worth.max(axis=1, keepdims=True) - _ROUNDING * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        most = worth.max(axis=1, keepdims=True) - ROUNDING * (sums[:, :number] + paid).max(axis=1, keepdims=True)
         return _find_first(worth >= most)
 
     everyone = np.ones(len(found.pools), dtype=bool)

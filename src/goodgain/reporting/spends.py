@@ -24,8 +24,10 @@ OVER: dict[str, pl.Expr | None] = {
 
 #: A curve shows at most so many of the observed spends.
 _MOST_SPENDS = 50
-#: A sum of costs may differ from a spend that was given by its rounding errors.
-_ROUNDING = 1 + 1e-12
+#: The share of the gain after which nothing improves.
+ENOUGH = 0.95
+#: Relative size of the rounding errors of sums: a sum of costs can miss a spend that was given.
+ROUNDING = 1e-12
 #: Queries that a notice names.
 _EXAMPLES = 3
 
@@ -161,8 +163,8 @@ def list_values_at_spends(
     starts = np.cumsum(lengths) - lengths
     totals = spent[(starts + lengths - 1)[lengths > 0]]
     for spend in chosen:
-        reached = np.bincount(query[spent <= spend * _ROUNDING], minlength=len(lengths))
+        reached = np.bincount(query[spent <= spend * (1 + ROUNDING)], minlength=len(lengths))
         last = np.where(reached > 0, starts + reached - 1, 0)
         found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
-        searching = int((totals * _ROUNDING >= spend).sum())
+        searching = int((totals * (1 + ROUNDING) >= spend).sum())
         yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching
