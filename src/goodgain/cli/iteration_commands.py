@@ -167,7 +167,9 @@ def _print_tables(frame: pl.DataFrame, output: shared.Output, *, rows: str, plac
         values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
     print_values(values, output, rows=rows, places=places, by_query=False)
     if "over" in frame.columns:
-        print(f"5,000: CG is the mean of CG where each query has spent at most 5,000 {frame.item(0, 'over')}.")
+        first = frame.row(0, named=True)
+        spent = f"{format_amount(first['spend'])} {first['over']}"
+        print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {spent}.")
     if sys.stdout.isatty():
         print_sparklines(frame, places)
 
