@@ -280,6 +280,15 @@ def test_two_agents_by_hand() -> None:
     assert all(row["low"] <= row["value"] <= row["high"] for row in late.values())
 
 
+def test_a_system_without_a_kind_of_costs_leaves_the_others_theirs() -> None:
+    costs = [SPENT.with_columns(system=pl.lit("a")), SPENT.with_columns(system=pl.lit("b")).drop("cost")]
+    with pytest.warns(gg.GoodgainNotice, match=r"costs= has no cost of b\. CostPerGood is for the other systems only"):
+        found = spend_one(costs, ("a", "b"))
+    assert [row[:2] for row in found] == [
+        ("a", "CostPerGood"), ("a", "GainPerCall"), ("a", "SearchesFor95"), ("b", "GainPerCall"), ("b", "SearchesFor95"),
+    ]  # fmt: skip
+
+
 def test_a_system_that_finds_nothing_has_no_ratio_and_no_limit() -> None:
     run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": ["x", "a"]})
     costs = pl.DataFrame({"query_id": ["p", "q"], "cost": [1.0, 2.0]})

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodgain.comparing.outcomes import arrange_outcomes
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.formats.column_names import Columns
 from goodgain.formats.costs import read_costs, select_costs
 from goodgain.formats.query_tables import read_outcomes
@@ -221,21 +221,22 @@ def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any
     of_systems = {name: select_costs(costs, name, [*found]) for name in found}
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:
-        if costs.get_column(what).null_count() == len(costs) or (what == "tokens" and not solved):
-            continue
-        spent = {
-            system: of.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum())
-            for system, of in of_systems.items()
+        totals = {
+            of: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for of, rows in of_systems.items()
         }
-        known = {system: of.get_column("query_id") for system, of in spent.items()}
-        counted = ids.is_in(
-            choose_known(what, {system: of.pools for system, of in found.items()}, known).implode()
-        ).to_numpy()
+        having = {system: rows for system, rows in totals.items() if len(rows)}
+        if not having or (what == "tokens" and not solved):
+            continue
+        if lacking := ", ".join(system for system in found if system not in having):
+            notice(f"costs= has no {what} of {lacking}. {name} is for the other systems only.")
+        known = {system: rows.get_column("query_id") for system, rows in having.items()}
+        kept = choose_known(what, {system: found[system].pools for system in having}, known)
+        counted = ids.is_in(kept.implode()).to_numpy()
         if what == "tokens":
             counted = counted & np.isfinite([*solved.values()]).all(axis=0)
-        for system, of in found.items():
-            total = ids.to_frame().join(spent[system], on="query_id", how="left", maintain_order="left")
-            paid = total.get_column(what).fill_null(0.0).to_numpy()
+        for system, rows in having.items():
+            total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
+            paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
             parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
             yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
 
@@ -271,8 +272,8 @@ def _resample(one: _Quantity, settings: Settings) -> tuple[float, float]:
 
 def _tabulate_queries(one: _Quantity, query_ids: pl.Series) -> pl.DataFrame:
     """Return the value of each query."""
-    value = np.where(one.counted, one.evaluate(one.columns), np.nan)
-    return pl.select(system=pl.lit(one.system), query_id=query_ids, quantity=pl.lit(one.name), value=pl.Series(value))
+    value = pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan))
+    return pl.select(system=pl.lit(one.system), query_id=query_ids, quantity=pl.lit(one.name), value=value)
 
 
 def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
