@@ -111,8 +111,8 @@ def spend(
     if per_query:
         return _drop_infinite(pl.concat([_tabulate_queries(one, found[one.system].query_ids) for one in quantities]))
     rows = [
-        (one.system, one.name, one.total, *_resample(one, settings), int(one.counted.sum()), one.better)
-        for one in quantities
+        (one.system, one.name, one.total, *ends, int(one.counted.sum()), one.better)
+        for one, ends in zip(quantities, _resample(quantities, settings), strict=True)
     ]
     return _drop_infinite(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
 
@@ -252,21 +252,34 @@ def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> di
     return dict(zip(systems, arranged, strict=True))
 
 
-def _resample(one: _Quantity, settings: Settings) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of a quantity; NaN without one."""
-    columns = one.columns[one.counted]
-    number, values = len(columns), np.empty(0)
-    if number:
-        random, size = np.random.default_rng(settings.seed), max(1, _BLOCK // number)
-        for start in range(0, settings.resamples, size):
-            drawn = random.integers(0, number, size=(min(size, settings.resamples - start), number))
-            times = np.stack([np.bincount(row, minlength=number) for row in drawn]).astype(np.float64)
-            values = np.append(values, one.evaluate(times @ columns))
-    values = values[~np.isnan(values)]  # 0 / 0 says nothing
+def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
+    """Return the bootstrap percentile interval of each quantity, NaN without one; those of the same queries share draws."""
+    values = [np.empty(0)] * len(quantities)
+    groups: dict[bytes, list[int]] = {}
+    for k, one in enumerate(quantities):
+        groups.setdefault(one.counted.tobytes(), []).append(k)
+    for group in groups.values():
+        counted = quantities[group[0]].counted
+        columns = {k: quantities[k].columns[counted] for k in group}
+        for times in _draw_queries(int(counted.sum()), settings):
+            for k, of in columns.items():
+                values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
+    return [_find_ends(of[~np.isnan(of)], settings.alpha) for of in values]  # 0 / 0 says nothing
+
+
+def _draw_queries(number: int, settings: Settings) -> Iterator[Matrix]:
+    """Yield how often each query is drawn, a row for each resample."""
+    random, size = np.random.default_rng(settings.seed), max(1, _BLOCK // max(number, 1))
+    for start in range(0, settings.resamples if number else 0, size):
+        drawn = random.integers(0, number, size=(min(size, settings.resamples - start), number))
+        yield np.stack([np.bincount(row, minlength=number) for row in drawn]).astype(np.float64)
+
+
+def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:
     if not len(values):
         return math.nan, math.nan
-    # infinite values have no mean, so this is always one of the values
-    low, high = np.quantile(values, [settings.alpha / 2, 1 - settings.alpha / 2], method="inverted_cdf")
+    # infinite values have no mean, so each end is one of the values
+    low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2], method="inverted_cdf")
     return float(low), float(high)
 
 
