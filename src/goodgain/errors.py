@@ -124,6 +124,15 @@ class NoticesOfSystems:
             notice(shown, minor=text in self._minor)
 
 
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> count_of(1, "query", "queries"), count_of(2000, "label")
+    ('1 query', '2,000 labels')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
     """Return the value of an option, or raise InputError; `others` names allowed values that are not whole numbers."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):

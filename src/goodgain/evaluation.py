@@ -13,14 +13,14 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
-from goodgain.counting.ledger import Counts, count
-from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
+from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
+from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sample_rows
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
@@ -120,11 +120,8 @@ def score_run(
 ) -> Scores:
     """Score an opened run as `evaluate` does, without the notices on the qrels alone.
 
-    Args:
-        qrels, run, asked, order, provider, bounds, groups: as in `evaluate`, read and parsed.
-        rel: the threshold that the measures were parsed with.
-        low: False leaves the notice on low coverage to the caller.
-        unasked: the measures that the user did not ask for.
+    `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
+    `unasked` are the measures that the user did not ask for.
     """
     check_order(order)
     if bounds and qrels.labels is not None:
@@ -132,11 +129,11 @@ def score_run(
     measures = _MeasuresBySource.of(asked, provider)
     check_iterations(run, needed=bool(measures.good_gain or measures.session))
     found = consume_batches(
-        lambda batches: _score_batches(batches, _RunScores(qrels, measures, provider=provider, bounds=bounds), qrels),
+        lambda batches: _score_batches(batches, qrels, measures, provider=provider, bounds=bounds),
         qrels,
         run,
         rels=measures.rels,
-        ranking=_request_ranking(qrels, measures, order),
+        ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
@@ -158,13 +155,14 @@ def score_run(
     return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
 
 
-def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
+def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, bounds: bool) -> RankingRequest | None:
     if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
     positions = plan_measures(measures.ranked).positions
-    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions, bool(measures.session))
+    with_documents = bool(measures.provided) or by_iteration
+    return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
 
 
 class _MeasuresBySource(NamedTuple):
@@ -202,82 +200,55 @@ class _MeasuresBySource(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """The values of a run.
-
-    Attributes:
-        values: query_id and a column per measure that is computed here.
-        provided: the values of the providers.
-        coverage: the coverage of run and qrels.
-        without_good: the number of judged queries without a good document, per threshold.
-        raised: the values of measures with bounds if every unjudged result has the largest label.
-    """
+    """The values of a run: a column per measure computed here, those of the providers, and of raised labels if asked."""
 
     values: pl.DataFrame
     provided: ProvidedValues
     coverage: Coverage
-    without_good: list[int]
+    without_good: list[int]  # judged queries without a good document, per threshold
     raised: pl.DataFrame | None
 
 
-class _RunScores:
-    """Collects the values of a run, batch by batch."""
-
-    def __init__(self, qrels: Qrels, measures: _MeasuresBySource, *, provider: str | None, bounds: bool) -> None:
-        self._qrels = qrels
-        self._measures = measures
-        self._good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
-        self._raised = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
-        self._provided = ProviderScores(measures.provided, qrels.frame, provider=provider)
-        self._labels = QrelsByQuery(qrels)
-        self._session = SessionScores(measures.session, qrels)
-        self._ranked: RankedScores | None = None
-        #: Labels and rankings of the batches, with labels by iteration.
-        self._labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
-
-    def add(self, batch: QueryBatch) -> None:
-        self._good_gain.add(batch.tally)
-        if self._raised is not None:
-            self._raised.add(batch.tally, batch.table)
-        if batch.rows is not None:
-            self._session.add(batch.rows)
-        if batch.table is not None:
-            self._ranked = self._ranked or RankedScores(self._measures.ranked, self._qrels.judgments)
-            self._ranked.add(batch.table)
-        if batch.ranking is not None:
-            labels = self._labels.take(batch)
-            if self._measures.provided:
-                self._provided.add(labels, batch.ranking)
-            if self._measures.ranked and self._qrels.labels is not None:
-                self._labelled.append((labels, batch.ranking))
-
-    def finish(self) -> _Values:
-        values, coverage = self._good_gain.finish()
-        has_labels = self._measures.provided or self._labelled
-        rest = self._labels.take_rest() if has_labels else self._qrels.frame.clear()
-        ranked = None if self._ranked is None else self._ranked.finish()
-        if self._labelled:
-            labels, rankings = (pl.concat(frames) for frames in zip(*self._labelled, strict=True))
-            query_ids = values.get_column("query_id")
-            ranked = score_ranking(self._measures.ranked, rankings, pl.concat([labels, rest]), query_ids)
-        if ranked is not None:
-            values = values.join(ranked, on="query_id", how="left", maintain_order="left")
-        if self._measures.session:
-            values = values.join(self._session.finish(), on="query_id", how="left", maintain_order="left")
-        pools = self._good_gain.pools
-        without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(self._measures.rels))]
-        provided = self._provided.finish(rest)
-        provided = provided._replace(per_query=make_finite(provided.per_query))
-        raised = None if self._raised is None else make_finite(self._raised.finish())
-        return _Values(make_finite(values), provided, coverage, without_good, raised)
-
-
-def _score_batches(batches: Iterator[QueryBatch], scores: _RunScores, qrels: Qrels) -> _Values:
+def _score_batches(
+    batches: Iterator[QueryBatch], qrels: Qrels, measures: _MeasuresBySource, *, provider: str | None, bounds: bool
+) -> _Values:
+    good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
+    raising = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
+    asking = ProviderScores(measures.provided, qrels.frame, provider=provider)
+    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels)
+    ranking: RankedScores | None = None
+    labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, with labels by iteration
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
             if number == 0:  # while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
-            scores.add(batch)
-    return scores.finish()
+            good_gain.add(batch.tally)
+            if raising is not None:
+                raising.add(batch.tally, batch.table)
+            if batch.rows is not None:
+                session.add(batch.rows)
+            if batch.table is not None:
+                ranking = ranking or RankedScores(measures.ranked, qrels.judgments)
+                ranking.add(batch.table)
+            if batch.ranking is not None:
+                labels = labels_of.take(batch)
+                if measures.provided:
+                    asking.add(labels, batch.ranking)
+                if measures.ranked and qrels.labels is not None:
+                    labelled.append((labels, batch.ranking))
+    values, coverage = good_gain.finish()
+    rest = labels_of.take_rest() if measures.provided or labelled else qrels.frame.clear()
+    found = [] if ranking is None else [ranking.finish()]
+    if labelled:
+        labels, rankings = (pl.concat(frames) for frames in zip(*labelled, strict=True))
+        found = [score_ranking(measures.ranked, rankings, pl.concat([labels, rest]), values.get_column("query_id"))]
+    for frame in (*found, *([session.finish()] if measures.session else [])):
+        values = values.join(frame, on="query_id", how="left", maintain_order="left")
+    without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(measures.rels))]
+    provided = asking.finish(rest)
+    provided = provided._replace(per_query=make_finite(provided.per_query))
+    raised = None if raising is None else make_finite(raising.finish())
+    return _Values(make_finite(values), provided, coverage, without_good, raised)
 
 
 def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
@@ -327,15 +298,19 @@ def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
     warn_of_likely_iteration(run)
 
 
-def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run, with notices if they may mislead.
+def count_with_notices(
+    qrels: Qrels, run: Run | RunFile, rels: Sequence[float], *, iterates: bool = True
+) -> dict[float, Counts]:
+    """Return threshold -> ledger and pools of a run, with notices if they may mislead; few for what ignores iterations.
 
     Raises:
         InputError: a column of the run looks like the iteration, and was not read as it.
     """
     check_iterations(run, needed=True)
-    counts = count(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
-    warn_if_misleading(measure_coverage(counts), labels=qrels.labels, iterated=run)
+    tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
+    counts = ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
+    iterated = run if iterates else None
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels, low=iterates, iterated=iterated)
     return counts
 
 

@@ -232,9 +232,17 @@ def test_measures_lists_families_apart_each_measure_with_its_better_direction() 
 
 def test_validate_says_what_is_in_a_file() -> None:
     assert goodgain("validate", RUN)[0].endswith(
-        "run, 1 queries, 3 iterations (0 of them without results), 8 results, 3 of them repeats\n"
+        "run, 1 query, 3 iterations (0 of them without results), 8 results, 3 of them repeats\n"
     )
-    assert "qrels, 1 queries, 5 labels, 4 of them >= 2" in goodgain("validate", QRELS)[0]
+    assert "qrels, 1 query, 5 labels, 4 of them >= 2" in goodgain("validate", QRELS)[0]
+
+
+def test_validate_says_what_will_make_scores_mislead(tmp_path: Path) -> None:
+    run, qrels = tmp_path / "a.run", tmp_path / "qrels.txt"
+    run.write_text("q Q0 d 1 2 a\n")
+    qrels.write_text("q 0 d 1\n")
+    assert re.search("no iterations in this run.*each query counts as one search.*Number", goodgain("validate", run)[1])
+    assert re.search("good means gain >= 2.*--rel 1", goodgain("validate", qrels)[1])
 
 
 def test_help_and_version() -> None:

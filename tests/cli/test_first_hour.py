@@ -153,7 +153,8 @@ def test_an_error_names_the_command_whose_help_to_read() -> None:
 def test_a_log_given_as_a_run_leads_to_convert(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"id": "q1", "messages": []}\n')
-    assert "run goodgain convert first" in run_command("evaluate", QRELS, log, "CG").stderr
+    told = run_command("evaluate", QRELS, log, "CG").stderr
+    assert "run goodgain convert first" in told and "it has 'id, messages'" in told
 
 
 def test_a_query_that_never_searched_is_named_after_the_table(tmp_path: Path) -> None:

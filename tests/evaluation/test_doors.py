@@ -254,7 +254,7 @@ def test_labels_in_blocks_have_the_scale_of_the_whole_file(tmp_path: Path) -> No
     assert not differences(one, other)
 
 
-@pytest.mark.parametrize("number", [2**62, 2**63 - 1])
+@pytest.mark.parametrize("number", [2**56, 10**18 - 1])
 def test_an_iteration_is_the_same_number_in_every_format(number: int, tmp_path: Path) -> None:
     frame = pl.DataFrame(
         {"query_id": "q", "iteration": [3, number], "doc_id": ["a", "b"], "rank": 1, "score": 1.0, "tag": "t"}
@@ -273,7 +273,7 @@ def test_an_iteration_is_the_same_number_in_every_format(number: int, tmp_path: 
 )
 def test_an_iteration_that_no_format_has_is_one_sentence(name: str, tmp_path: Path) -> None:
     frame = pl.DataFrame(
-        {"query_id": "q", "iteration": ["3", str(2**63)], "doc_id": ["a", "b"], "rank": 1, "score": 1.0, "tag": "t"}
+        {"query_id": "q", "iteration": ["3", str(10**18)], "doc_id": ["a", "b"], "rank": 1, "score": 1.0, "tag": "t"}
     )
-    with pytest.raises(gg.InputError, match=r"below 2\^63"):
+    with pytest.raises(gg.InputError, match="at most 18 digits"):
         gg.read_run(DOORS[name](frame, tmp_path))

@@ -56,7 +56,7 @@ def test_files_with_a_header_are_read_as_frames_are(
     assert gg.read_run(paths[0]).frame.equals(gg.read_run(RUN).frame)
     assert gg.read_qrels(paths[1]).frame.equals(gg.read_qrels(LABELS).frame)
     assert (looks_like_qrels(paths[0]), looks_like_qrels(paths[1])) == (False, True)
-    assert "run, 1 queries, 2 iterations" in goodgain("validate", paths[0])[0]
+    assert "run, 1 query, 2 iterations" in goodgain("validate", paths[0])[0]
 
 
 def test_what_csv_files_have_beside_their_values(tmp_path: Path) -> None:

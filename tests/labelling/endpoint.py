@@ -26,7 +26,8 @@ class Call:
     before: int
 
 
-#: What to answer to a call: the body of a chat completion, or a status with a body and headers, or "hang", "close", bytes.
+#: What to answer to a call: the body of a chat completion, or a status with a body and headers, or "hang", "close", bytes, or
+#: an iterator of bytes, which are sent one after the other.
 Script = Callable[[Call], Any]
 
 
@@ -94,17 +95,16 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
                 self.close_connection = True
                 return
             status, body, headers = found if isinstance(found, tuple) else (200, found, {})
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            pieces = body if isinstance(body, Iterator) else None
+            content = b"" if pieces else body if isinstance(body, bytes) else json.dumps(body).encode()
+            length = {"Connection": "close"} if pieces else {"Content-Length": str(len(content))}
             self.send_response(status)
-            for name, value in {
-                "Content-Type": "application/json",
-                "Content-Length": str(len(content)),
-                **headers,
-            }.items():
+            for name, value in ({"Content-Type": "application/json"} | length | headers).items():
                 self.send_header(name, value)
             self.end_headers()
             try:
-                self.wfile.write(content)
+                for piece in pieces or [content]:
+                    self.wfile.write(piece)
             except OSError:
                 self.close_connection = True
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 import warnings
+import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,42 @@ def test_what_always_fails_is_sent_as_often_as_stated_and_has_its_status() -> No
     assert found["status"].to_list() == ["http_503"] * 3
     assert found["reason"].to_list() == ["busy"] * 3
     assert server.count == 12
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_body_without_end_is_read_up_to_a_limit(is_packed: bool) -> None:
+    """16 MB are enough to say that it is no answer."""
+    piece = b" " * (1 << 20)
+    sent: list[int] = []
+
+    def drown() -> Iterator[bytes]:
+        packer = zlib.compressobj(wbits=31)
+        for _ in range(2_000 if is_packed else 200):
+            sent.append(len(piece))
+            yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH) if is_packed else piece
+
+    reply = 200, drown, {"Content-Encoding": "gzip"} if is_packed else {}
+    with serve(lambda call: (reply[0], reply[1](), reply[2])) as server:
+        found = ask(server, 1, tries=2)
+        assert server.count == 2
+    assert found["status"].to_list() == ["malformed"]
+    assert found["reason"].to_list() == ["the answer is not whole JSON"]
+    assert is_packed or sum(sent) < 100 << 20
+
+
+def test_an_answer_that_drips_ends_too() -> None:
+    """Each byte comes in time, and all of them would take an hour."""
+
+    def drip() -> Iterator[bytes]:
+        for _ in range(7_200):
+            time.sleep(0.05)
+            yield b" "
+
+    with serve(lambda call: good() if number_of(call) else (200, drip(), {})) as server:
+        began = time.monotonic()
+        found = ask(server, 2, tries=1, timeout=0.3, jobs=2)
+    assert found["status"].to_list() == ["timeout", "ok"]
+    assert time.monotonic() - began < 20
 
 
 def test_retry_after_is_obeyed() -> None:

@@ -104,7 +104,8 @@ def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("q.tsv", "q who\n", "line 1: has 1 fields"),
+        ("q.tsv", "q who\n", "line 1: 'q who' has no text"),
+        ("q.tsv", "q\twho\np\ta\tb\tc\n", "line 2 has too many fields"),
         ("q.jsonl", "[1]\n", "line 1: .* is not a JSON object"),
         ("q.jsonl", "{\n", "line 1: .* is not JSON"),
         ("q.jsonl", '{"query_id": "q", "text": ["x"]}\n', "line 1: .* in text, which is neither text nor a number"),

@@ -52,13 +52,16 @@ def test_a_closed_port_stops_the_command_with_the_reason_and_nothing_sent(
     closed: str, more: list[str], tmp_path: Path
 ) -> None:
     command = write_job(tmp_path, 20)[3:]
-    with serve(lambda call: good(9)) as server:
-        if "--retry" in more:  # all are failures that are sent again
-            assert run_command(*command, "--base-url", server.url).returncode == 1  # nothing was graded
-            Path("grades.jsonl").unlink(missing_ok=True)
+    began = time.monotonic()
+    with serve(lambda call: good(9)) as server:  # all are failures, which --retry sends again
+        assert run_command(*command, "--base-url", server.url).returncode == 1  # nothing was graded
+    answered = time.monotonic() - began
+    for made in Path().glob("grades.jsonl*"):
+        if "--retry" not in more or made.name == "grades.jsonl":
+            made.unlink()
     began = time.monotonic()
     found = run_command(*command, "--base-url", closed, *more)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 2 + 2 * answered
     assert found.returncode == 1
     *_, summary, error = found.stderr.splitlines()
     assert re.fullmatch("calls: [1-8], tokens: 0 sent, 0 received", summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_a_corrected_mean_stands_beside_its_interval(tmp_path: Path, monkeypatch
     assert "people and 30 further queries of the model, weight" in one.stdout
     refused = run_command("evaluate", "model.jsonl", "a.run", "CG", "--human", "people.jsonl", "-q")
     assert "--human corrects arithmetic means" in refused.stderr
+    with_sum = run_command("evaluate", "model.jsonl", "a.run", "CG", "NumRet", "P@2", "--human", "people.jsonl")
+    assert with_sum.stdout == found.stdout
+    assert "NumRet: a sum over queries, left out of the corrected means" in with_sum.stderr
+    for path in map(Path, ("people.jsonl", "model.jsonl", "a.run")):
+        path.write_text(re.sub(r"\b(d[0-9])\b", r"\1-7", path.read_text()))
+    chunks = ["--human", "people.jsonl", "--documents", "^(.+)-\\d+$"]
+    assert run_command("evaluate", "model.jsonl", "a.run", "CG", "P@2", *chunks).stdout == found.stdout
+    Path("a.run").write_text(Path("a.run").read_text().replace("-7", ""))  # the qrels alone name chunks
+    for more in ([], ["--documents-of", "qrels"]):
+        assert run_command("evaluate", "model.jsonl", "a.run", "CG", "P@2", *chunks, *more).stdout == found.stdout
 
 
 def test_an_unknown_model_is_said_in_the_words_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,6 +195,46 @@ ERRORS: dict[str, tuple[int, Any, str, str]] = {
         "refused",
         "flagged",
     ),
+    "LiteLLM's proxy, OpenAI's window": (
+        400,
+        error(
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - This "
+            "model's maximum context length is 16384 tokens. However, your request has 19427 input tokens. Please reduce the "
+            "length of the input messages. (parameter=input_tokens, value=19427). Received Model Group=m\nAvailable Model "
+            "Group Fallbacks=None",
+            type=None,
+            param=None,
+            code="400",
+        ),
+        "too_long",
+        "litellm.ContextWindowExceededError",
+    ),
+    "LiteLLM's proxy, Anthropic's window": (
+        400,
+        error(
+            'litellm.BadRequestError: AnthropicException - b\'{"type":"error","error":{"type":'
+            '"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 179413 + 32768 > '
+            "200000, decrease input length or `max_tokens` and try again\"}}'. Received Model Group=anthropic/m\nAvailable "
+            "Model Group Fallbacks=None",
+            type=None,
+            param=None,
+            code="400",
+        ),
+        "too_long",
+        "exceed context limit",
+    ),
+    "LiteLLM's proxy, a filter": (
+        400,
+        error(
+            "litellm.BadRequestError: litellm.ContentPolicyViolationError: AzureException - The response was filtered due to "
+            "the prompt. Received Model Group=m",
+            type=None,
+            param=None,
+            code="400",
+        ),
+        "refused",
+        "ContentPolicyViolationError",
+    ),
     "Azure": (
         400,
         error("The response was filtered", code="content_filter", status=400),
@@ -239,6 +279,102 @@ def test_an_error_with_status_200_is_retried_as_its_own_status_says(body: dict[s
         passes = status != "http_400"
         assert server.count == (4 if passes else 2)
     assert found["status"].to_list() == [status, "ok" if passes else status]
+
+
+def test_a_rate_limit_of_litellms_proxy_is_retried() -> None:
+    said = (
+        "litellm.RateLimitError: RateLimitError: OpenAIException - Rate limit reached for m on tokens per min (TPM): Limit "
+        "30000, Used 29500, Requested 1200. Received Model Group=m\nAvailable Model Group Fallbacks=None"
+    )
+    reply = 429, error(said, type="throttling_error", param=None, code="429"), {"Retry-After-Ms": "10"}
+    with serve(lambda call: good() if call.before or number_of(call) else reply) as server:
+        assert ask(server, 2)["status"].to_list() == ["ok", "ok"]
+        assert server.count == 3
+    with serve(lambda call: good() if number_of(call) else reply) as server:
+        found = ask(server, 2, tries=2)
+        assert server.count == 3
+    assert found["status"].to_list() == ["http_429", "ok"]
+    assert found.item(0, "reason").startswith("litellm.RateLimitError")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            429,
+            error(
+                "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", type="budget_exceeded", code="429"
+            ),
+            "its budget is spent. Add some",
+        ),
+        (
+            400,
+            error(
+                "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", type="budget_exceeded", code="400"
+            ),
+            "its budget is spent. Add some",
+        ),
+        (
+            400,
+            error(
+                "ExceededBudget: End User=anna over budget. Spend=0.0008, Budget=0.0001", type="auth_error", code=400
+            ),
+            "its budget is spent. Add some",
+        ),
+        (
+            429,
+            error(
+                "No deployments available - crossed budget: Exceeded budget for deployment model_name: m", code="429"
+            ),
+            "its budget is spent. Add some",
+        ),
+        (
+            400,
+            error(
+                'litellm.BadRequestError: AnthropicException - b\'{"message":"You have reached your specified API usage '
+                "limits. You will regain access on 2026-09-01 at 00:00 UTC.\"}'",
+                code="400",
+            ),
+            "its budget is spent. Add some",
+        ),
+        (
+            400,
+            error(
+                "litellm.BadRequestError: You passed in model=m. There are no healthy deployments for this model. Received "
+                "Model Group=m\nAvailable Model Group Fallbacks=None",
+                code="400",
+            ),
+            r"the model is not there\. Check base_url= and model=",
+        ),
+        (
+            400,
+            error("Invalid model name passed in model=m. Call `/v1/models` to view available models for your key."),
+            r"the model is not there\. Check base_url= and model=",
+        ),
+        (
+            401,
+            error(
+                "Authentication Error, Invalid proxy server token passed", type="auth_error", param="None", code="401"
+            ),
+            "the key is not accepted",
+        ),
+        (
+            400,
+            error(
+                "litellm.UnsupportedParamsError: m does not support parameters: ['reasoning_effort']. To drop these, set "
+                "`litellm.drop_params=True`",
+                code="400",
+            ),
+            "refuses the parameter reasoning_effort",
+        ),
+    ],
+)
+def test_an_error_of_litellms_proxy_that_holds_for_every_call_stops_the_job(
+    status: int, body: dict[str, Any], said: str
+) -> None:
+    with serve(lambda call: (status, body, {})) as server, pytest.raises(StoppedError, match=said):
+        ask(server, 50, jobs=2, reasoning_effort="low")
+    assert server.count <= 4
 
 
 def test_a_limit_that_mistral_refuses_goes_by_its_other_name_for_the_whole_job() -> None:

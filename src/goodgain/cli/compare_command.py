@@ -16,12 +16,11 @@ from goodgain.cli.printed_tables import format_signature, open_console, print_fr
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison, add_fixed_iterations
 from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
+from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
-from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
-from goodgain.comparing.rendering import render_briefly, render_on_terminal
 from goodgain.comparing.requirements import Requirement, parse_requirement
-from goodgain.comparing.table_cells import Layout, stack_groups
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
@@ -148,12 +147,11 @@ def compare(
             shared.say(f"picture: {plot}")
     outcomes_of_lines = check_lines(comparison, lines, gate.junit)
     if gate.comment is not None:
-        change = choose_change(comparison, outcomes_of_lines)
+        measure, system, against, has_causes = choose_change(comparison, outcomes_of_lines)
         explanation = None
-        if change.has_causes and change.against in systems:
+        if has_causes and against in systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                compared = {name: systems[name] for name in (change.against, change.system)}
-                explanation = explain_runs(judged, compared, change.measure)
+                explanation = explain_runs(judged, {name: systems[name] for name in (against, system)}, measure)
         save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))

@@ -18,10 +18,12 @@ from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
+from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
+from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
@@ -63,7 +65,8 @@ from goodgain.measures.thresholds import warn_of_labels
 @click.option(
     "--human",
     metavar="FILE",
-    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
+    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them. In "
+    "Python: goodgain.judging.conclusions_from_model_labels.estimate_means.",
 )
 @shared.groups_option
 @shared.order_option
@@ -142,7 +145,8 @@ def evaluate(
             *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
         if human is not None:
-            values = _list_corrected_means(judged, human, systems, asked)
+            people = _read_people(human, arguments if named else arguments[:1], reading)
+            values = _list_corrected_means(judged, people, systems, asked)
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
@@ -187,15 +191,31 @@ def _list_means(
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
 
 
+def _read_people(human: str, runs: Sequence[str], reading: Mapping[str, Any]) -> Qrels:
+    """Return people's labels with the ids of the qrels: --documents maps both alike."""
+    from goodgain.judging.aggregation import aggregate
+
+    people: Qrels = load_qrels(aggregate(human, how="mean"))
+    mapping = {name: reading[name] for name in ("documents", "documents_of", "chunks")}
+    if mapping["documents"] is not None:
+        unmapped = {"documents": None, "documents_of": "both", "chunks": "collapse"}
+        people, _ = map_documents(people, shared.open_systems(None, runs, **{**reading, **unmapped})[1], **mapping)
+    return people
+
+
 def _list_corrected_means(
-    qrels: Qrels, human: str, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
+    qrels: Qrels, people: Qrels, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     """Return the means under a model's labels, corrected by people's, each with its interval."""
-    from goodgain.judging.aggregation import aggregate
     from goodgain.judging.conclusions_from_model_labels import estimate_means
 
-    people = aggregate(human, how="mean")
-    found = {system: estimate_means(people, qrels, run, list(measures)) for system, run in systems.items()}
+    averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
+    if len(averaged) < len(measures):
+        shown = ", ".join(str(measure) for measure in measures if measure not in averaged)
+        shared.say(f"{shown}: a sum over queries, left out of the corrected means")
+    if not averaged:
+        raise InputError("--human corrects means, and these measures are sums. Name another measure")
+    found = {system: estimate_means(people, qrels, run, averaged) for system, run in systems.items()}
     one = next(iter(next(iter(found.values())).values()))
     shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
     return [

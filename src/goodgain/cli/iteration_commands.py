@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
 from goodgain.errors import InputError
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spends import OVER, format_amount

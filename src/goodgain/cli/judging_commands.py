@@ -12,9 +12,9 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.errors import InputError
 from goodgain.files.opening import container
-from goodgain.files.table_writing import write_frame
+from goodgain.files.writing import write_frame
 from goodgain.formats import write_qrels
-from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed
@@ -32,7 +32,6 @@ from goodgain.judging.scales import find_scale
 @shared.runs_argument
 @click.option(
     "-k",
-    "depth",
     type=shared.COUNT,
     help="Results of an iteration that are looked at. Default: 20, all of drawn queries.",
 )
@@ -46,35 +45,16 @@ from goodgain.judging.scales import find_scale
 @shared.file_option("-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl.")
 @shared.spreadsheet_option
 @shared.reading_options
-def pool(
-    runs: tuple[str, ...],
-    depth: int | None,
-    qrels: str | None,
-    results: Path | None,
-    flattened: bool,
-    sample_queries: int | None,
-    seed: int,
-    output: Path,
-    spreadsheet: bool,
-    **reading: Any,
-) -> None:
+def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bool, **options: Any) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
 
     RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
     pooling.check_sheet_name(output)
-    shared.check_outputs([output], [*shared.find_systems(runs).values(), qrels, results])
+    shared.check_outputs([output], [*shared.find_systems(runs).values(), qrels, options["results"]])
+    reading = {name: options.pop(name) for name in shared.READING}
     judged, systems = shared.open_systems(qrels, runs, **reading)
-    pooled = pooling.pool(
-        systems,
-        k=depth,
-        qrels=judged,
-        results=results,
-        flattened=flattened,
-        sample_queries=sample_queries,
-        seed=seed,
-        columns=reading["columns"],
-    )
+    pooled = pooling.pool(systems, qrels=judged, columns=reading["columns"], **options)
     pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")

@@ -18,7 +18,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name
-from goodgain.files.table_writing import write_frame
+from goodgain.files.writing import write_frame
 
 if TYPE_CHECKING:
     from goodgain.labelling.answers_and_journal import Answer, Journal
@@ -36,10 +36,8 @@ _NAMED_QUERIES = 5
 
 
 def _parse_temperature(_context: click.Context, _option: click.Parameter, value: str) -> float | None:
-    if value == "none":
-        return None
     try:
-        return float(value)
+        return None if value == "none" else float(value)
     except ValueError:
         raise InputError(f"--temperature {value}: give a number, or none") from None
 
@@ -127,7 +125,12 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
 @click.option("--requests-per-minute", type=shared.COUNT, help="Calls in any sixty seconds.")
 @click.option("--tokens-per-minute", type=shared.COUNT, help="Tokens in any sixty seconds.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, help="Seconds without a byte.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    help="Seconds without a byte; a whole answer may take ten times as long.",
+)
 @click.option("--tries", type=shared.COUNT, default=6, help="How often a call is sent that fails.")
 @click.option(
     "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."
@@ -173,7 +176,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         prompt=options["prompt"],
         samples=options["samples"],
     )
-    wanted, prompt, requests = job.wanted, job.prompt, job.requests
+    requests, wanted = job.requests, job.wanted
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
     kept = options["journal"] or (None if output is None else output.with_name(f"{output.name}.journal"))
@@ -191,28 +194,28 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
         audits = [
-            prepare_audit(wanted, prompt, one, documents=audited) for one in job.parameters if audited is not None
+            prepare_audit(wanted, job.prompt, one, documents=audited) for one in job.parameters if audited is not None
         ]
         of_audit = [request for audit in audits for some in audit.values() for request in some]
         of_job = requests if output is not None and not answered else []
         plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
         answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
         for one, audit in zip(job.parameters, audits, strict=False):
-            rises = count_rises(audit, answers, prompt.grades[-1])
+            rises = count_rises(audit, answers, job.prompt.grades[-1])
             if len(audits) > 1:
                 print(one.model)
             print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
         if output is None:
             return
-        answers = journal.find(one.key for one in requests if one is not None)  # batches may have answered some
-        grades = model_labels.collect_grades(job.asked, answers)
+        answers = journal.find(one.key for one in requests)  # batches may have answered some
+        grades = model_labels.collect_grades(requests, answers)
         write_frame(grades, output)
         if options["disputed"] is not None:
             disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
             sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
             write_sheet(sheet, options["disputed"])
             shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
-        _close(grades, output, budget, key, model_labels.find_shortfall(job.asked, answers))
+        _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 
 def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[str, Any]) -> None:

@@ -12,8 +12,14 @@ from typing import Any, NamedTuple, TextIO
 import polars as pl
 
 from goodgain.cli.shared_options import Output, say
-from goodgain.comparing.rendering import write_grid
-from goodgain.comparing.table_cells import Cell, Grid
+from goodgain.comparing.rendering import (
+    BOOKTABS,
+    Grid,
+    build_rich_table,
+    format_number,
+    write_markdown,
+    write_tabular,
+)
 from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
@@ -93,10 +99,16 @@ def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = Fals
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
         words = sum(not dtype.is_numeric() for dtype in frame.dtypes)
-        cells = [[Cell("" if value is None else str(value)) for value in row] for row in frame.rows()]
-        write_output(write_grid(Grid("", frame.columns, words, cells), output.form), output)
+        rows = [["" if value is None else str(value) for value in row] for row in frame.rows()]
+        _write_grid(Grid.of("", frame.columns, words, rows), output)
     else:
         write_output(_encode_frame(guard_formulas(frame) if spreadsheet else frame, output.form), output)
+
+
+def _write_grid(grid: Grid, output: Output) -> None:
+    """Write a table as Markdown or LaTeX."""
+    written = write_markdown([grid]) if output.form == "markdown" else f"{BOOKTABS}\n{write_tabular(grid)}\n"
+    write_output(written, output)
 
 
 def _encode_frame(frame: pl.DataFrame, form: str) -> str | bytes:
@@ -162,8 +174,8 @@ def print_values(
     elif output.form == "table":
         _print_table(header, body, places, rows=rows)
     else:
-        grid_rows = [[*map(Cell, words), *(Cell(_write_cell(cell, places)) for cell in cells)] for words, cells in body]
-        write_output(write_grid(Grid("", header, len(body[0][0]), grid_rows), output.form), output)
+        shown = [[*words, *(_write_cell(cell, places) for cell in cells)] for words, cells in body]
+        _write_grid(Grid.of("", header, len(body[0][0]), shown), output)
 
 
 def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
@@ -197,24 +209,21 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
     from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
 
     words = len(body[0][0])
     show_name, show_heading = (_add_arrow, str) if rows == "measures" else (str, _add_arrow)
-    table = Table()
-    for heading in header[:words]:
-        table.add_column(heading, overflow="fold")
-    for heading in header[words:]:
-        table.add_column(Text(escape_controls(show_heading(heading))), justify="right", no_wrap=True)
-    for number, (names, values) in enumerate(body):
-        ends = words > 1 and number + 1 < len(body) and body[number + 1][0][0] != names[0]
-        cells = [Text(escape_controls(name)) for name in (*names[:-1], show_name(names[-1]))]
-        table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
+    header = [*header[:words], *map(show_heading, header[words:])]
+    lines = [
+        [*names[:-1], show_name(names[-1]), *(_write_cell(value, places) for value in values)] for names, values in body
+    ]
+    table = build_rich_table(Grid.of("", header, words, lines))
+    for column in table.columns[words:]:
+        column.no_wrap = True
+    for row, (names, _), (following, _) in zip(table.rows, body, body[1:], strict=False):
+        row.end_section = words > 1 and names[0] != following[0]
     console = open_console(sys.stdout)
     # In a narrow console rich would cut numbers and names: let the terminal wrap a wide table.
-    columns = [[column.header, *column.cells] for column in table.columns]
-    widths = [max(cell_len(str(cell)) for cell in cells) for cells in columns]
+    widths = [max(map(cell_len, map(escape_controls, cells))) for cells in zip(header, *lines, strict=True)]
     widths[:words] = [min(width, _NAME_WIDTH) for width in widths[:words]]
     console.width = max(console.width, sum(widths) + 3 * len(widths) + 1)
     console.print(table)
@@ -239,8 +248,8 @@ def _write_cell(value: Value, places: int) -> str:
 def _write_value(value: Value, places: int) -> list[str]:
     bounds = value.bounds or ()
     return [
-        _format_value(value.value, places),
-        *(_NO_BOUNDS if bound is None else _format_value(bound, places) for bound in bounds),
+        format_number(value.value, places),
+        *(_NO_BOUNDS if bound is None else format_number(bound, places) for bound in bounds),
     ]
 
 
@@ -267,7 +276,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
         for line in of.partition_by("system", maintain_order=True):
             system, measure = line.select("system", "measure").row(0)
             means = line.get_column("mean").to_list()
-            ends = [_format_value(mean, places) for mean in (means[0], means[-1])]
+            ends = [format_number(mean, places) for mean in (means[0], means[-1])]
             cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
             table.add_row(*(Text(escape_controls(cell)) for cell in cells))
     open_console(sys.stdout).print(table)
@@ -294,9 +303,3 @@ def _add_arrow(name: str) -> str:
     bare = name.split("@")[0].split("(")[0]
     declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
     return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name
-
-
-def _format_value(value: float | int | None, places: int) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)

@@ -26,9 +26,10 @@ from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
 from goodgain.cli.notices import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
+from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.version import __version__
@@ -107,18 +108,24 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     if looks_like_qrels(Path(file), columns):
         frame = read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
-        queries = frame.get_column("query_id").n_unique()
-        print(f"{file}: qrels, {queries} queries, {frame.height} labels, {good} of them >= 2")
+        queries = count_of(frame.get_column("query_id").n_unique(), "query", "queries")
+        print(f"{file}: qrels, {queries}, {count_of(frame.height, 'label')}, {good:,} of them >= 2")
+        if not good:
+            notice("no label is 2 or more, and good means gain >= 2. If a label of 1 is good, score with --rel 1.")
         return
-    rows = read_run(file, errors=errors, columns=columns).rows
+    run = read_run(file, errors=errors, columns=columns)
+    rows = run.rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
     repeats = results.height - results.select("query_id", "doc_id").unique().height
     print(
-        f"{file}: run, {rows.get_column('query_id').n_unique()} queries, {searched.height} iterations "
+        f"{file}: run, {count_of(rows.get_column('query_id').n_unique(), 'query', 'queries')}, "
+        f"{count_of(searched.height, 'iteration')} "
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
-        f"{results.height} results, {repeats} of them repeats"
+        f"{count_of(results.height, 'result')}, {repeats:,} of them repeats"
     )
+    if not run.has_iterations:
+        warn_of_missing_iterations(run)
 
 
 @click.command(

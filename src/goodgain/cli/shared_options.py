@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from goodgain.comparing.table_cells import PLACES, ROWS
+from goodgain.comparing.comparison_tables import PLACES, ROWS
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import InputError

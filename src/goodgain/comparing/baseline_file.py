@@ -57,13 +57,6 @@ def write_baseline(
         file.write(rows.write_ndjson().encode())
 
 
-def take_outcomes(scores: Scores, names: Iterable[str], system: str) -> pl.DataFrame:
-    """Return outcomes that a baseline file has, in the form of `read_outcomes`."""
-    known = scores.per_query.filter(pl.col("measure").is_in([*names]))
-    wide = known.pivot("measure", on_columns=[*names], index="query_id", values="value")
-    return wide.select("query_id", pl.lit(system).alias("system"), *names)
-
-
 def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str) -> Scores:
     """Read the scores that `write_baseline` wrote.
 

@@ -56,17 +56,16 @@ def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searc
     numbers = given.select("query_id", "number").unique().sort("query_id", "number")
     numbers = numbers.with_columns(iteration=pl.int_range(1, pl.len() + 1).over("query_id"))
     results = given.filter(pl.col("doc_id") != EMPTY_DOC).join(numbers, on=["query_id", "number"])
-    results = results.sort(*_DOCUMENT, "iteration").with_columns(
-        first_iteration=pl.col("iteration").first().over(_DOCUMENT), is_first=pl.struct(_DOCUMENT).is_first_distinct()
-    )
-    firsts = results.filter("is_first")
+    results = results.sort(*_DOCUMENT, "iteration")
+    results = results.with_columns(first_iteration=pl.col("iteration").first().over(_DOCUMENT))
+    is_first = pl.struct(_DOCUMENT).is_first_distinct()
+    firsts = results.filter(is_first)
     if qrels.labels is None:
         labelled = firsts.join(qrels.frame.select(*_DOCUMENT, "relevance"), on=_DOCUMENT, how="left")
     else:
         relevance = label_by_iteration(firsts.select(*_DOCUMENT, iteration="number"), qrels.frame)
         labelled = firsts.with_columns(relevance.alias("relevance"))
-    repeats = results.filter(~pl.col("is_first")).select(*_DOCUMENT, "iteration", "first_iteration")
-    return Searched(labelled.select(*_DOCUMENT, "iteration", "relevance"), repeats, numbers, counts)
+    return Searched(labelled.select(*_DOCUMENT, "iteration", "relevance"), results.filter(~is_first), numbers, counts)
 
 
 class Parts(NamedTuple):

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import numpy as np
 import polars as pl
 
-from goodgain.comparing.baseline_file import read_baseline, take_outcomes, write_baseline
+from goodgain.comparing.baseline_file import read_baseline, write_baseline
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.outcomes import arrange_outcomes, correlate
-from goodgain.comparing.pairs_table import average_rows, compare_pairs, correct_over_groups
-from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
+from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
+from goodgain.comparing.pairs_table import (
+    add_costs,
+    arrange_values,
+    compare_pairs,
+    correct_over_groups,
+    drop_incomplete,
+    tabulate_means,
+    tabulate_systems,
+)
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
-from goodgain.comparing.table_cells import Findings, Layout
-from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups, read_outcomes
 from goodgain.formats.run import check_systems
@@ -39,11 +45,14 @@ if TYPE_CHECKING:
 #: The name of the system of a baseline file.
 _BASELINE = "baseline"
 
+_VALUES = ("query_id", "measure", "system", "value")
+
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
 
-class Comparison(Findings):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
     """The comparison of systems on the same queries.
 
     Attributes:
@@ -74,6 +83,19 @@ class Comparison(Findings):
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
     """
+
+    systems: pl.DataFrame
+    coverage: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+    groups: pl.DataFrame | None
+    correlations: pl.DataFrame | None
+    outcomes: pl.DataFrame | None
+    scores: Mapping[str, Scores]
 
     def to_text(
         self,
@@ -213,47 +235,48 @@ def compare(
     if baseline_file is not None:
         baseline = _check_baseline_file(runs, baseline, against, bounds=bounds)
     names = [*([_BASELINE] if baseline_file is not None else []), *runs]
-    pairs = _choose_pairs(names, baseline, against)
+    compared = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
     judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
+    scores = {}
+    if baseline_file is not None:
+        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order)
     unasked = [measure for measure in needed if measure not in asked]
-    kept = (
-        {}
-        if baseline_file is None
-        else {_BASELINE: read_baseline(baseline_file, judged, map(str, needed), order=order)}
-    )
     options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
     scored, reaches = _score_systems(judged, runs, needed, columns, options)
-    scores = kept | scored
+    scores |= scored
     queries = {name: of.queries for name, of in scores.items()}
     few_shared = describe_shared_queries(queries)
     query_ids = judged.frame.get_column("query_id").unique().sort()
-    values = _build_matrices(scores, needed, query_ids)
     better = {str(measure): find_direction(measure) for measure in asked}
-    solved: dict[str, Matrix] = {}
-    given = None if outcomes is None else read_outcomes(outcomes)
-    if given is not None:
-        if baseline_file is not None:
-            given = given.filter(pl.col("system") != _BASELINE)
-            given = pl.concat([given, take_outcomes(kept[_BASELINE], given.columns[2:], _BASELINE)])
-        solved = arrange_outcomes(given, names, query_ids.to_list(), [*better])
-    correlations = correlate(solved, {name: values[name] for name in better}, names, settings) if solved else None
-    values, better = values | solved, better | dict.fromkeys(solved, "up")
-    complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}
-    matched = {name: np.ascontiguousarray(values[name][:, complete[name]]) for name in better}
-    about = _tabulate_systems(scores, values)
-    means = _tabulate_means(matched, better, names)
-    found = _add_costs(compare_pairs(matched, better, names, pairs, settings), about)
+    by_system = _stack_systems({name: of.per_query for name, of in scores.items()})
+    # one value per query, measure and system: the only place where several runs of a system can be averaged
+    values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
+    given, solved = None, []
+    if outcomes is not None:
+        found = read_outcomes(outcomes)
+        solved = found.columns[2:]
+        given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
+        values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
+    matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
+    check_outcomes({name: matrices[name] for name in solved})
+    correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
+    better |= dict.fromkeys(solved, "up")
+    tested = {name: matrices[name] for name in better}
+    matched = drop_incomplete(tested)
+    about = tabulate_systems(scores, matrices)
+    means = tabulate_means(matched, better, names)
+    pairs = add_costs(compare_pairs(matched, better, names, compared, settings), about)
     if bounds:
-        means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
+        means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
     notes = [
         *([Note(few_shared)] if few_shared else []),
-        *list_notes(asked, values, about, queries, outcomes=[*solved]),
+        *list_notes(asked, matrices, about, queries, outcomes=solved),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
@@ -261,14 +284,16 @@ def compare(
         systems=about,
         coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
         means=means,
-        pairs=found,
-        values=_tabulate_values(scores, solved, query_ids, [*better]),
+        pairs=pairs,
+        values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
         notes=tuple(note.text for note in notes),
         signature=_build_signature(scored, settings) | ({"against": against} if against else {}),
-        groups=None if members is None else _compare_groups(values, members, query_ids, better, names, pairs, settings),
+        groups=None
+        if members is None
+        else _compare_groups(tested, members, query_ids, better, names, compared, settings),
         correlations=correlations,
-        outcomes=given,
+        outcomes=None if given is None else given.pivot("measure", on_columns=solved, index=["query_id", "system"]),
         scores=scores,
     )
 
@@ -297,26 +322,10 @@ def _compare_groups(
     tables = []
     for (group,), of in members.group_by("group", maintain_order=True):
         is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-        matched = {name: np.ascontiguousarray(values[name][:, is_member]) for name in better}
-        matched = {name: of[:, np.isfinite(of).all(axis=0)] for name, of in matched.items()}
+        matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
         tested = compare_pairs(matched, better, names, pairs, settings)
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
     return correct_over_groups(pl.concat(tables), settings.alpha)
-
-
-def _tabulate_values(
-    scores: Mapping[str, Scores], solved: Mapping[str, Matrix], query_ids: pl.Series, names: list[str]
-) -> pl.DataFrame:
-    """Return the columns of `Comparison.values`."""
-    tested = _stack_systems({name: of.per_query for name, of in scores.items()})
-    tested = tested.filter(pl.col("measure").is_in([name for name in names if name not in solved]))
-    outcomes = [
-        pl.DataFrame({"query_id": query_ids, "value": row}).with_columns(measure=pl.lit(outcome), system=pl.lit(system))
-        for outcome, of in solved.items()
-        for system, row in zip(scores, of, strict=True)
-    ]
-    frames = [tested, *outcomes]
-    return pl.concat(frame.select("query_id", "measure", "system", pl.col("value").fill_nan(None)) for frame in frames)
 
 
 def _score_systems(
@@ -378,66 +387,9 @@ def add_fixed_iterations(
     return parse_measures(found)
 
 
-def _build_matrices(
-    scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure], query_ids: pl.Series
-) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN."""
-    columns = [str(k) for k in range(len(scores))]
-    numbered = zip(columns, scores.values(), strict=True)
-    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
-    by_measure = long.partition_by("measure", as_dict=True)
-    found: dict[str, Matrix] = {}
-    for name in map(str, measures):
-        values = by_measure.get((name,), long.clear())
-        wide = values.pivot("system", on_columns=columns, index="query_id", values="value")
-        wide = query_ids.to_frame().join(wide, on="query_id", how="left", maintain_order="left")
-        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
-    return found
-
-
-def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    """Return a row per system: its queries, its cost, and the judged share of its results."""
-    signed = [of.signature for of in scores.values()]
-    results = average_rows(full[str(NumResults)])
-    counts = ("queries", "absent_from_run", "without_judgments")
-    return pl.DataFrame(
-        {
-            "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
-            "iterations": average_rows(full[str(NumIter)]),
-            "results": results,
-            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
-        },
-        schema_overrides={"coverage": pl.Float64},
-    )
-
-
 def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Concatenate the frames of all systems, with the name of the system in the first column."""
     return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
-
-
-def _tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
-    rows = [
-        (measure, better[measure], system, mean, of.shape[1])
-        for measure, of in matched.items()
-        for system, mean in zip(names, average_rows(of), strict=True)
-    ]
-    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
-    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
-
-
-def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Add to the pairs low_coverage and the difference in cost (more_iterations, more_results)."""
-    names = systems.get_column("system")
-    unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
-    iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
-    system, against = pl.col("system"), pl.col("against")
-    return pairs.with_columns(
-        low_coverage=system.replace_strict(names, unsure) | against.replace_strict(names, unsure),
-        more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
-        more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
-    )
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

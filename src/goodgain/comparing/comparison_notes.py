@@ -10,8 +10,8 @@ import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.comparing.table_cells import count_queries
 from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
@@ -122,9 +122,11 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
         early = ", ".join(
             f"{name} stopped in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
         )
-        yield Note(
-            f"Before iteration {cutoff} {early}, while another system searched on. SRE and SRR keep their last value there."
+        kept = [str(m) for m in ours if m.cutoff is not None and m.NAME in ("SRE", "SRR", "SearchPrecision")]
+        values = (
+            f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
         )
+        yield Note(f"Before iteration {cutoff} {early}, while another system searched on.{values}")
 
 
 def _describe_idle_systems(

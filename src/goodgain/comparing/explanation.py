@@ -19,14 +19,15 @@ from goodgain.comparing.causes import (
     tabulate_queries,
 )
 from goodgain.comparing.comparison_notes import describe_shared_queries
-from goodgain.comparing.explanation_screens import add_sentences, render_html, write_explanation
-from goodgain.comparing.searches import find_wasted, read_results_of, tabulate_iterations
+from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
+from goodgain.comparing.rendering import write_html
+from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures.good_gain import CG, NumDup
@@ -100,7 +101,7 @@ class Explanation:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return render_html(self)
+        return write_html(build_screen(self))
 
 
 def explain(
@@ -189,7 +190,12 @@ def explain_runs(
     ).sort("query_id", "system", "iteration", "doc_id")
     rel_shown = asked[0].rel if asked[0].rel in rels else rels[0]
     iterations = tabulate_iterations(systems, rel_shown, opened)
-    with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0).get_column("query_id")
+    with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0)
+    number = pl.col("iteration")
+    searched = iterations.join(with_good, on="query_id", how="semi", maintain_order="left")
+    wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
+        iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
+    )
     named = (
         frame.join(opened.titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
@@ -203,7 +209,7 @@ def explain_runs(
         causes=causes.drop("queries"),
         documents=documents,
         iterations=iterations,
-        wasted=find_wasted(iterations, with_good),
+        wasted=wasted.with_columns(wasted=pl.col("iterations") - pl.col("last_good_iteration")),
         unjudged=unjudged,
         repeats=repeats,
         parts=parts,

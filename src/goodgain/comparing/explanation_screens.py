@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from goodgain.comparing.causes import Parts, add_up
-from goodgain.comparing.rendering import build_rich_table, escape_markdown, write_grid
-from goodgain.comparing.table_cells import Cell, Grid, count_queries
+from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, write_markdown
 from goodgain.counting.coverage import list_examples
-from goodgain.errors import InputError
-from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
+from goodgain.errors import InputError, count_of
+from goodgain.files.escaping import escape_controls
 from goodgain.measures.good_gain import NumDup
 
 if TYPE_CHECKING:
@@ -45,22 +44,16 @@ _HAPPENED_IN_BOTH = {
 _NAMED, _LONGEST = 3, 70
 
 
-class Line(NamedTuple):
-    """A text with its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of the one above."""
-
-    text: str
-    level: int = 0
-
-
 class Account:
     """What two systems did, in words; it has the rows of an explanation by query."""
 
     def __init__(self, of: Explanation) -> None:
         self.of = of
         self.names = (of.base, of.new)
-        self.iterations = _group(of.iterations, "system")
-        self.repeats = _group(of.repeats, "system")
-        self.causes = _group(of.causes, "measure")
+        # a filter for each of many queries takes long
+        self.iterations = of.iterations.rows_by_key(["query_id", "system"], named=True, include_key=True)
+        self.repeats = of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
+        self.causes = of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
@@ -80,7 +73,7 @@ class Account:
             yield ", ".join(f"{name} {show(a)} → {show(b)}" for name, (a, b) in ends.items() if a != b)
         causes = self.causes.get((query_id, str(parts.numerator)), [])
         for cause in sorted(causes, key=lambda cause: cause["amount"], reverse=row["difference"] > 0):
-            names = _count(cause["documents"], "good document")
+            names = count_of(cause["documents"], "good document")
             if named:
                 keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
                 names = _name_documents(self.of.documents.filter(**keys))
@@ -90,12 +83,12 @@ class Account:
             rows = self.iterations.get((query_id, name), [])
             totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
             if said := ", ".join(f"{total} {what}" for what, total in totals.items() if total):
-                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
+                yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def _describe_search(self, query_id: str, name: str, at: int) -> str:
         iterations = self.iterations.get((query_id, name), [])
         if len(iterations) < at:
-            last = _count(len(iterations), "iteration")
+            last = count_of(len(iterations), "iteration")
             return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
         row = iterations[at - 1]
         if not row["query_text"]:
@@ -144,7 +137,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
                 before, after = _sum_sides(queries, f"{part}_")
                 rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
-            yield _build_grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
+            yield Grid.of(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
         if causes.height:
             rows = [
                 [
@@ -157,7 +150,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             total = math.fsum(causes.get_column("amount"))
             rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
             header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
-            yield _build_grid(f"Causes of the difference in {parts.numerator}", header, 1, rows)
+            yield Grid.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
         for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
             shown = changed.head(of.top)
             yield from [Line(title, -1)] * bool(shown.height)
@@ -192,7 +185,7 @@ def _summarise(
             said.append(f"Main cause: {parts.denominator} {show(before)} → {show(after)}.")
     elif same_way.height:
         main = same_way.row(-1, named=True)
-        cause = account.describe_cause(parts, main, _count(main["documents"], "good document"))
+        cause = account.describe_cause(parts, main, count_of(main["documents"], "good document"))
         said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
@@ -209,7 +202,7 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
     for name in (of.base, of.new):
         rows = of.iterations.filter(system=name)
         wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
-        iterations = _count(rows.height, "iteration")
+        iterations = count_of(rows.height, "iteration")
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
             f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
@@ -221,7 +214,9 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
     unjudged = of.unjudged.filter(measure=of.measures[0])
     alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
     if unjudged.height:
-        said = [f"{name} alone found {_count(number, 'unjudged document')}" for name, number in alone.items() if number]
+        said = [
+            f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
+        ]
         yield f"Not in these sums: {', '.join(said)}."
 
 
@@ -253,11 +248,11 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         ]
         header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
         if rows:
-            yield _build_grid(f"Good documents, {measure}", header, 2, rows)
+            yield Grid.of(f"Good documents, {measure}", header, 2, rows)
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[_name(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield _build_grid(
+        yield Grid.of(
             "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
         )
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
@@ -265,9 +260,7 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
             [_name(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield _build_grid(
-            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
-        )
+        yield Grid.of("Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows)
 
 
 def _build_iterations_grid(of: Explanation) -> Grid:
@@ -288,16 +281,8 @@ def _build_iterations_grid(of: Explanation) -> Grid:
             found.append("! " * row["brought_nothing_good"] + head + "".join(others))
         header.append(f"{name} found")
         columns.append(found or ["never searched"])
-    rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue="–"), 1)]
-    return _build_grid(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
-
-
-def _build_grid(title: str, header: list[str], words: int, rows: Iterable[Iterable[str]]) -> Grid:
-    return Grid(title, header, words, [[*map(Cell, row)] for row in rows])
-
-
-#: Level of a line -> how Markdown writes it.
-_MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
+    rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
+    return Grid.of(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
@@ -309,27 +294,7 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
         frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
         content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
-    written = []
-    for part in build_screen(of, query):
-        if isinstance(part, Grid):
-            title = _MARKDOWN[-1].format(escape_markdown(part.title))
-            written.append(f"{title}\n{write_grid(part, 'markdown').rstrip()}")
-        else:
-            written.append(_MARKDOWN[part.level].format(escape_markdown(part.text)))
-    return "".join(written).lstrip("\n") + "\n"
-
-
-def render_html(of: Explanation) -> str:
-    """Return the first screen as HTML, with every text escaped."""
-    shown = []
-    for part in build_screen(of):
-        if isinstance(part, Grid):
-            cells = [[HtmlCell(cell.text) for cell in row] for row in part.rows]
-            shown.append(write_table(part.title, part.header, cells, words=part.words))
-        else:
-            text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
-            shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
-    return "".join(shown)
+    return write_markdown(build_screen(of, query))
 
 
 def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
@@ -349,7 +314,7 @@ def _describe_outcome(row: Mapping[str, Any]) -> str:
     """Return what an iteration brought, in a few words."""
     others = row["new_other"] + row["unjudged"]
     if row["new_good"]:
-        return f"found {_count(row['new_good'], 'good document')}"
+        return f"found {count_of(row['new_good'], 'good document')}"
     if not others and not row["repeated"]:
         return "got an error" if row["failed"] else "got no results"
     return "found no good document" if others else "got only results that it had"
@@ -375,28 +340,16 @@ def _list(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _group(frame: pl.DataFrame, key: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return (query, key) -> its rows: a filter for each of many queries takes long."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in frame.to_dicts():
-        groups.setdefault((row["query_id"], row[key]), []).append(row)
-    return groups
-
-
 def shorten(text: str) -> str:
     """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
 def show(value: float | None, sign: str = "") -> str:
     """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
     if value is None:
-        return "–"
+        return ABSENT
     shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
     return "0" if shown in ("-0", "+0") else shown
 

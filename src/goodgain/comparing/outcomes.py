@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -21,37 +22,53 @@ _BLOCK = 500
 _LEAST_QUERIES = 3
 
 
-def arrange_outcomes(
-    outcomes: pl.DataFrame, systems: Sequence[str], query_ids: Sequence[str], measures: Sequence[str]
-) -> dict[str, Matrix]:
-    """Return outcome -> matrix: a row per system, a column per query in this order; NaN where there is no value.
+def stack_outcomes(
+    outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
+) -> pl.DataFrame:
+    """Return the outcomes of these systems as a table of query_id, measure, system, value.
+
+    Args:
+        outcomes: what `read_outcomes` returned.
+        kept: the values of a baseline file, which has its own outcomes.
+        systems, measures: those of the comparison.
 
     Raises:
         InputError: a system has no outcome, or an outcome is called as a measure.
     """
+    found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
+    if kept is not None:
+        kept = kept.filter(pl.col("measure").is_in(outcomes.columns[2:]))
+        found = pl.concat([found.filter(pl.col("system") != systems[0]), kept.select(found.columns)])
     known = outcomes.get_column("system").unique().sort().to_list()
-    for name in systems:
+    for name in systems if kept is None else systems[1:]:
         if name not in known:
             raise InputError(f"outcomes= has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
-    found = {}
     for outcome in outcomes.columns[2:]:
         if outcome in (*measures, str(NumIter), str(NumResults)):
             raise InputError(f"outcomes= has a column {outcome}, and so is a measure called. Rename the column.")
-        wide = outcomes.pivot("system", on_columns=[*systems], index="query_id", values=outcome)
-        values = pl.DataFrame({"query_id": query_ids}).join(wide, on="query_id", how="left", maintain_order="left")
-        found[outcome] = values.select(pl.col(systems).fill_null(float("nan"))).to_numpy().T
-        if not np.isfinite(found[outcome]).all(axis=0).any():
+    found = found.filter(pl.col("system").is_in(systems))
+    found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
+    return found.select("query_id", "measure", "system", "value")
+
+
+def check_outcomes(outcomes: Mapping[str, Matrix]) -> None:
+    """Raise InputError for an outcome that no query has for every system."""
+    for outcome, solved in outcomes.items():
+        if not np.isfinite(solved).all(axis=0).any():
             raise InputError(f"outcomes= has no query in which every system has a value of {outcome}. Check query ids.")
-    return found
 
 
 def correlate(
-    outcomes: Mapping[str, Matrix], values: Mapping[str, Matrix], systems: Sequence[str], settings: Settings
+    values: Mapping[str, Matrix],
+    outcomes: Sequence[str],
+    measures: Sequence[str],
+    systems: Sequence[str],
+    settings: Settings,
 ) -> pl.DataFrame:
-    """Return the columns of `Comparison.correlations`."""
+    """Return the columns of `Comparison.correlations`; `values` has a row per system."""
     rows = []
-    for (outcome, solved), (measure, found) in ((a, b) for a in outcomes.items() for b in values.items()):
-        for name, x, y in zip(systems, found, solved, strict=True):
+    for outcome, measure in product(outcomes, measures):
+        for name, x, y in zip(systems, values[measure], values[outcome], strict=True):
             both = np.isfinite(x) & np.isfinite(y)
             rows.append((name, outcome, measure, int(both.sum()), *_find_tau(x[both], y[both], settings)))
     numbers = dict.fromkeys(("tau", "low", "high"), pl.Float64)
@@ -87,8 +104,8 @@ def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
     for start in range(0, len(x), _BLOCK):
         here = slice(start, start + _BLOCK)
         signs_x, signs_y = (np.sign(values[:, None] - values[here]) for values in (x, y))
-        for k, product in enumerate((signs_x * signs_y, np.abs(signs_x), np.abs(signs_y))):
-            sums[k] += ((times @ product) * times[:, here]).sum(axis=1)
+        for k, signs in enumerate((signs_x * signs_y, np.abs(signs_x), np.abs(signs_y))):
+            sums[k] += ((times @ signs) * times[:, here]).sum(axis=1)
     with np.errstate(invalid="ignore"):
         tau: Vector = sums[0] / np.sqrt(sums[1] * sums[2])
     return tau

@@ -1,9 +1,9 @@
-"""Tests pairs of systems on paired values: one row per measure and pair, with p-values and verdict."""
+"""Means and pairs of systems: one row per measure and pair, with p-values, verdict and costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -21,12 +21,55 @@ from goodgain.comparing.statistical_tests import (
     run_tukey_test,
     subtract_without_residue,
 )
+from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.scores import Scores
 
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory. The pairs of one measure
 #: stay together.
 _ROWS = 1_000
 
 Pairs = Sequence[tuple[int, int]]
+
+
+def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    """Return a row per system: its queries, its cost, and the judged share of its results."""
+    signed = [of.signature for of in scores.values()]
+    results = average_rows(full[str(NumResults)])
+    counts = ("queries", "absent_from_run", "without_judgments")
+    return pl.DataFrame(
+        {
+            "system": list(scores),
+            **{name: [signature[name] for signature in signed] for name in counts},
+            "iterations": average_rows(full[str(NumIter)]),
+            "results": results,
+            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
+        },
+        schema_overrides={"coverage": pl.Float64},
+    )
+
+
+def tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
+    rows = [
+        (measure, better[measure], system, mean, of.shape[1])
+        for measure, of in matched.items()
+        for system, mean in zip(names, average_rows(of), strict=True)
+    ]
+    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
+    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+
+
+def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
+    """Add to the pairs low_coverage and the difference in cost (more_iterations, more_results)."""
+    names = systems.get_column("system")
+    unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
+    iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
+    system, against = pl.col("system"), pl.col("against")
+    return pairs.with_columns(
+        low_coverage=system.replace_strict(names, unsure) | against.replace_strict(names, unsure),
+        more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
+        more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
+    )
 
 
 def compare_pairs(
@@ -49,6 +92,30 @@ def compare_pairs(
             measure, direction = pl.lit(name).alias("measure"), pl.lit(better[name], pl.String).alias("better")
             tables[name] = tested.select(measure, direction, first, second, pl.all())
     return _add_verdicts(pl.concat([tables[name] for name in values]), settings.alpha)
+
+
+def arrange_values(
+    values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
+) -> dict[str, Matrix]:
+    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN.
+
+    `values` has the columns of `Comparison.values`.
+    """
+    columns = [str(k) for k in range(len(systems))]
+    number = pl.col("system").replace_strict(systems, columns, default=None)
+    by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
+    found: dict[str, Matrix] = {}
+    for name in measures:
+        of = by_measure.get((name,), values.clear())
+        wide = of.pivot("system", on_columns=columns, index="query_id", values="value")
+        wide = query_ids.to_frame("query_id").join(wide, on="query_id", how="left", maintain_order="left")
+        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
+    return found
+
+
+def drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Leave out the queries for which a system has no value."""
+    return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
 
 
 def correct_over_groups(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:

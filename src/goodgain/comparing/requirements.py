@@ -10,14 +10,13 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import ir_measures
 import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.pairs_table import average_rows
+from goodgain.comparing.pairs_table import arrange_values, average_rows, drop_incomplete
 from goodgain.comparing.statistical_tests import (
     Matrix,
     Settings,
@@ -35,9 +34,8 @@ from goodgain.measures.scores import Scores
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
 #: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
-_TOKEN = re.compile(
-    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<sign><=|>=|\S)", re.ASCII
-)
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
 
 #: Means that differ by at most this share of the bound (or of 1) are equal: rounding.
 _EQUAL = 1e-12
@@ -127,76 +125,47 @@ def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collecti
     Requirement(text='SRE@3>=baseline-0.05', measure=SRE@3, sign='>=', bound=None, factor=1.0, offset=-0.05, significant=False)
     """
     line = _Line(text)
-    name, sign = line.take_measure(), line.expect(*_OPERATORS)
+    name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
     bound, factor, offset = None, 1.0, 0.0
-    if not line.accept("baseline"):
-        signed = line.accept("+", "-")
+    if not line.take(r"baseline\b"):
+        signed = line.take("[-+]")
         bound = line.take_number("a number" if signed else "a number or baseline", signed)
-    elif line.accept("*"):
+    elif line.take(r"\*"):
         factor = line.take_number("a number")
-    elif shift := line.accept("+", "-"):
+    elif shift := line.take("[-+]"):
         offset = line.take_number("a number", shift)
-    significant = bool(line.accept("significant"))
-    line.expect_end("the end" if significant else "'significant' or the end")
+    significant = bool(line.take(r"significant\b"))
+    line.take("$", "the end" if significant else "'significant' or the end")
     measure = name if name in outcomes else parse_measure(name, rel=rel)
     return Requirement(text, measure, sign, bound, factor, offset, significant)
 
 
 class _Line:
-    """The tokens of a line, taken from left to right."""
+    """A line, taken from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._measure = text[: next((found.start() for found in re.finditer("[<>]", text)), len(text))]
-        self._tokens = [*_TOKEN.finditer(text, len(self._measure))]
+        self._rest = text.lstrip()
 
-    def take_measure(self) -> str:
-        """Take all that stands before the operator."""
-        if not self._measure.strip():
-            self._tokens = [*_TOKEN.finditer(self._text)]
-            raise self._find_fault("a measure")
-        return self._measure.strip()
-
-    def accept(self, *texts: str) -> str:
-        """Take the next token if it is one of these; return it, or nothing."""
-        return self._tokens.pop(0)[0] if self._tokens and self._tokens[0][0] in texts else ""
-
-    def expect(self, *texts: str) -> str:
-        """Take the next token, which must be one of these."""
-        found = self.accept(*texts)
-        if not found:
-            raise self._find_fault(", ".join(texts))
-        return found
+    def take(self, pattern: str, expected: str = "") -> str:
+        """Take what a pattern matches here, or nothing; raise if nothing is there and something `expected`."""
+        found = re.match(pattern, self._rest, re.ASCII)
+        if found is None and expected:
+            at = len(self._text) - len(self._rest) + 1
+            there = repr(_TOKEN.findall(self._rest)[0]) if self._rest else "the end"
+            raise InputError(
+                f"{self._text!r} is not a requirement: at character {at}, expected {expected}, found {there}. "
+                "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
+            )
+        taken = found[0] if found else ""
+        self._rest = self._rest[len(taken) :].lstrip()
+        return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
         """Take a number; its sign was taken before."""
-        if not self._tokens or not self._tokens[0]["number"] or math.isinf(float(self._tokens[0][0])):
-            raise self._find_fault(expected)
-        return float(sign + self._tokens.pop(0)[0])
-
-    def expect_end(self, expected: str) -> None:
-        """Check that all was taken."""
-        if self._tokens:
-            raise self._find_fault(expected)
-
-    def _find_fault(self, expected: str) -> InputError:
-        at, found = (
-            (self._tokens[0].start(), repr(self._tokens[0][0])) if self._tokens else (len(self._text), "the end")
-        )
-        return InputError(
-            f"{self._text!r} is not a requirement: at character {at + 1}, expected {expected}, found {found}. "
-            "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
-        )
-
-
-class _Measured(NamedTuple):
-    """The values to check: query_id, measure, system, value; the systems with low coverage; and what to test them with."""
-
-    values: pl.DataFrame
-    systems: list[str]
-    low: set[str]
-    baseline: str | None
-    settings: Settings
+        token = _TOKEN.match(self._rest)
+        is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
+        return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
 
 
 def check_requirements(
@@ -219,26 +188,20 @@ def check_requirements(
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
     holds: RR>=0.5: the run has 1.0000, 0.5 above; not significant (p does not exist)
     """
-    if isinstance(found, Comparison):
-        made = found.signature
-        low = found.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system")
-        settings = Settings(made["seed"], made["resamples"], made["alpha"])
-        names = found.systems.get_column("system").to_list()
-        measured = _Measured(found.values, names, set(low), found.baseline, settings)
-    else:
-        scores = {"the run": found} if isinstance(found, Scores) else found
-        lines = [parse_requirement(line) if isinstance(line, str) else line for line in requirements]
-        return [_check_scores(name, of, line, alpha) for line in lines for name, of in scores.items()]
     lines = [parse_requirement(line) if isinstance(line, str) else line for line in requirements]
-    return [outcome for line in lines for outcome in _check_line(measured, line)]
+    if not isinstance(found, Comparison):
+        scores = {"the run": found} if isinstance(found, Scores) else found
+        return [_check_scores(name, of, line, alpha) for line in lines for name, of in scores.items()]
+    made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
+    settings = Settings(made["seed"], made["resamples"], made["alpha"])
+    return [one for line in lines for one in _check_line(line, found.values, shares, found.baseline, settings)]
 
 
 def _check_scores(name: str, scores: Scores, line: Requirement, alpha: float) -> Outcome:
     """Check a line for one system by its own queries, as `evaluate` shows them."""
-    share = scores.coverage.item(0, "coverage")
-    few = {name} if share is not None and share < LOW_COVERAGE else set()
+    share = {name: scores.coverage.item(0, "coverage")}
     values = scores.per_query.with_columns(system=pl.lit(name))
-    (outcome,) = _check_line(_Measured(values, [name], few, None, Settings(alpha=alpha)), line)
+    (outcome,) = _check_line(line, values, share, None, Settings(alpha=alpha))
     shown = scores[line.measure]
     if outcome.value is not None and shown is not None and not _is_equal(outcome.value, shown):
         raise InputError(
@@ -247,35 +210,39 @@ def _check_scores(name: str, scores: Scores, line: Requirement, alpha: float) ->
     return outcome
 
 
-def _check_line(measured: _Measured, line: Requirement) -> Iterator[Outcome]:
-    of_measure = measured.values.filter(measure=str(line.measure))
+def _check_line(
+    line: Requirement,
+    values: pl.DataFrame,
+    shares: Mapping[str, float | None],
+    baseline: str | None,
+    settings: Settings,
+) -> Iterator[Outcome]:
+    """Check a line for each system; `shares` has the judged share of each, `values` the columns of `Comparison.values`."""
+    name = str(line.measure)
+    of_measure = values.filter(measure=name)
     if of_measure.is_empty():
         raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
-    if line.bound is None and measured.baseline is None:
+    if line.bound is None and baseline is None:
         raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with baseline=.")
-    wide = of_measure.pivot("system", on_columns=measured.systems, index="query_id", values="value")
-    values = dict(zip(measured.systems, _drop_incomplete(wide.select(measured.systems)).T, strict=True))
-    systems = [name for name in measured.systems if name != measured.baseline]
-    baseline = values[measured.baseline] if line.bound is None and measured.baseline is not None else None
-    of_baseline = None if baseline is None else average_rows(baseline[None, :])[0]
-    bound = line.bound if of_baseline is None else of_baseline * line.factor + line.offset
-    tested = np.stack([values[name] for name in systems])
-    bounds = line.bound if baseline is None else baseline * line.factor + line.offset
+    matrices = arrange_values(of_measure, [name], [*shares], of_measure.get_column("query_id").unique().sort())
+    by_system = dict(zip(shares, drop_incomplete(matrices)[name], strict=True))
+    low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
+    of_baseline, bound, bounds = None, line.bound, np.array(line.bound)
+    if line.bound is None and baseline is not None:
+        of_baseline = average_rows(by_system[baseline][None, :])[0]
+        bound, bounds = of_baseline * line.factor + line.offset, by_system[baseline] * line.factor + line.offset
+    systems = [system for system in shares if system != baseline]
+    tested = np.stack([by_system[system] for system in systems])
     p_values = _run_test(
-        subtract_without_residue(tested, np.zeros_like(tested) + bounds), measured.settings, baseline is None
+        subtract_without_residue(tested, np.zeros_like(tested) + bounds), settings, of_baseline is None
     )
     for system, mean, p in zip(systems, average_rows(tested), p_values, strict=True):
-        significant = bool(p <= measured.settings.alpha)
+        significant = bool(p <= settings.alpha)
         value, known = (None, None) if math.isnan(mean) else (mean, bound)
         holds = _holds(value, line.sign, known) or (line.significant and value is not None and not significant)
-        low = not measured.low.isdisjoint({system, measured.baseline} if line.bound is None else {system})
+        doubtful = not low.isdisjoint({system, baseline} if line.bound is None else {system})
         p_or_none = None if math.isnan(p) else float(p)
-        yield Outcome(line, system, value, of_baseline, known, holds, p_or_none, significant, low)
-
-
-def _drop_incomplete(values: pl.DataFrame) -> Matrix:
-    """Return the rows in which every column has a finite value."""
-    return values.cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
+        yield Outcome(line, system, value, of_baseline, known, holds, p_or_none, significant, doubtful)
 
 
 def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vector:

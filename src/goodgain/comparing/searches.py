@@ -114,18 +114,3 @@ def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Re
             )
         )
     return pl.concat(tables)
-
-
-def find_wasted(iterations: pl.DataFrame, has_good: pl.Series) -> pl.DataFrame:
-    """Return system, query_id, iterations, last_good_iteration (0: none), wasted; only queries with a good document.
-
-    Args:
-        iterations: the columns of `Explanation.iterations`.
-        has_good: the queries of the qrels with a good document.
-    """
-    number, good = pl.col("iteration"), pl.col("new_good") > 0
-    searched = iterations.filter(pl.col("query_id").is_in(has_good.implode()))
-    ends = searched.group_by("system", "query_id", maintain_order=True).agg(
-        iterations=number.max(), last_good_iteration=number.filter(good).max().fill_null(0)
-    )
-    return ends.with_columns(wasted=pl.col("iterations") - pl.col("last_good_iteration"))

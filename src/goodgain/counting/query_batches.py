@@ -45,6 +45,9 @@ class QueryBatch(NamedTuple):
         table: the ranking table; None if not requested.
         first_iterations: with labels by iteration query_id, doc_id and the iteration of the first occurrence; else None.
         rows: all rows of the judged queries; None if not requested.
+        contradicting: the number of queries where ranks contradict scores.
+        has_repeats: whether a document occurs twice in a query.
+        has_iterations, unnamed: as in `Run`.
     """
 
     tally: pl.DataFrame
@@ -52,6 +55,10 @@ class QueryBatch(NamedTuple):
     table: RankingTable | None
     first_iterations: pl.DataFrame | None
     rows: pl.DataFrame | None = None
+    contradicting: int = 0
+    has_repeats: bool = False
+    has_iterations: bool = True
+    unnamed: UnnamedRows = UnnamedRows()
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,7 @@ class RankingRequest:
         with_table: whether the ranking table is needed.
         positions: the columns of positions that the table needs in addition to trec_eval's `k`.
         with_rows: whether the rows of the judged queries are needed, in memory.
+        unjudged: whether the table needs rows for documents without a label.
     """
 
     order: str
@@ -71,6 +79,7 @@ class RankingRequest:
     with_table: bool = False
     positions: Collection[str] = ()
     with_rows: bool = False
+    unjudged: bool = False
 
 
 class _ScatteredQueriesError(Exception):
@@ -111,9 +120,9 @@ def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
     """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
-        counted = _Counter(qrels, rels, request).count(run)
-        warn_if_scores_contradict(counted.contradicting)
-        return counted.batch
+        batch = _Counter(qrels, rels, request).count(run)
+        warn_if_scores_contradict(batch.contradicting)
+        return batch
     ranking, table = None, None
     if request is not None and request.with_table and not request.with_documents:
         rows = nw.from_native(run.frame)
@@ -121,26 +130,11 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
         table = tabulate_on_engine(rows, qrels.judgments, order=request.order, positions=request.positions)
     elif request is not None:
         ranking = run.flatten(request.order)
-        table = tabulate_ranking(ranking, qrels.judgments, positions=request.positions) if request.with_table else None
+        if request.with_table:
+            positions = request.positions
+            table = tabulate_ranking(ranking, qrels.judgments, positions=positions, unjudged=request.unjudged)
     tallied = tally(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
     return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
-
-
-class _Counted(NamedTuple):
-    """A batch, and what the notices need to know of its rows.
-
-    Attributes:
-        batch: the batch.
-        contradicting: the number of queries where ranks contradict scores.
-        has_repeats: whether a document occurs twice in a query.
-        has_iterations, unnamed: as in `Run`.
-    """
-
-    batch: QueryBatch
-    contradicting: int
-    has_repeats: bool
-    has_iterations: bool
-    unnamed: UnnamedRows
 
 
 class _Counter:
@@ -157,7 +151,7 @@ class _Counter:
     def _unit(self) -> float:
         return find_unit(self._qrels.frame.get_column("relevance"))
 
-    def count(self, run: Run) -> _Counted:
+    def count(self, run: Run) -> QueryBatch:
         """Count a run, or a part of one with whole queries."""
         qrels, rows = self._qrels, run.rows.select(self._columns)
         firsts, first_iterations = find_first_occurrences(rows), None
@@ -174,8 +168,8 @@ class _Counter:
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
-        batch = QueryBatch(tallied, ranking, table, first_iterations, judged)
-        return _Counted(batch, contradicting, firsts.has_repeats, run.has_iterations, run.unnamed)
+        facts = contradicting, firsts.has_repeats, run.has_iterations, run.unnamed
+        return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
 
     def _rank(
         self, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
@@ -191,25 +185,27 @@ class _Counter:
         if request.with_table:
             judgments = self._qrels.judgments
             relevance = judgments.look_up(firsts) if relevance is None else relevance
-            table = tabulate_first_occurrences(firsts, judgments, relevance, positions=request.positions)
+            table = tabulate_first_occurrences(
+                firsts, judgments, relevance, positions=request.positions, unjudged=request.unjudged
+            )
         return ranking, table, firsts.contradicting
 
 
-def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[QueryBatch]:
+def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     contradicting = 0
     repeats_without_iterations = False
     unnamed = []
     met: set[str] = set()
-    for counted in _count_ahead(blocks, count):
-        unnamed.append(counted.unnamed)
-        repeats_without_iterations |= counted.has_repeats
-        file.numbered.append(counted.has_iterations)
-        query_ids = counted.batch.tally.get_column("query_id").unique().to_list()
+    for batch in _count_ahead(blocks, count):
+        unnamed.append(batch.unnamed)
+        repeats_without_iterations |= batch.has_repeats
+        file.numbered.append(batch.has_iterations)
+        query_ids = batch.tally.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise _ScatteredQueriesError
         met.update(query_ids)
-        contradicting += counted.contradicting
-        yield counted.batch
+        contradicting += batch.contradicting
+        yield batch
     warn_of_file(file, unnamed, is_empty=not met)
     warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
@@ -225,18 +221,18 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
     warn_of_unnamed_rows(str(file.path), unnamed)
 
 
-def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[_Counted]:
+def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block; threads count ahead.
 
     Only blocks without a column for the iteration keep `has_repeats`: there, a repeat is worth a notice.
     """
 
-    def count_block(block: Block) -> _Counted:
+    def count_block(block: Block) -> QueryBatch:
         counted = count(block.run)
         lacks_column = block.frame is not None and "iteration" not in block.frame.columns
         return counted._replace(has_repeats=lacks_column and counted.has_repeats)
 
-    waiting: deque[Future[_Counted]] = deque()
+    waiting: deque[Future[QueryBatch]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
             waiting.append(pool.submit(count_block, block))

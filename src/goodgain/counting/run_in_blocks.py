@@ -19,8 +19,7 @@ from goodgain.files.opening import BOM, Content, check_line, compression, open_s
 from goodgain.files.table_reading import explain_container_errors, frame_of
 from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
-from goodgain.formats.any_source import OpenFrame, open_frame
-from goodgain.formats.column_names import Columns, FoundColumns, find_columns
+from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.run import Run, make_run
 from goodgain.schema import RUN

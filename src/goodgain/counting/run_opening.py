@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,14 +15,14 @@ import polars as pl
 
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
 from goodgain.errors import InputError, notice
-from goodgain.files.json_lines import begins_json
+from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
-from goodgain.formats.any_source import find_header
-from goodgain.formats.column_names import (
+from goodgain.formats.any_source import (
     Columns,
     check_columns,
     check_columns_used,
     find_columns,
+    find_header,
     warn_of_understood_columns,
 )
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
@@ -113,16 +112,16 @@ def map_documents(
                 "the qrels name documents, read them as they are with documents_of='run'"
             )
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
-        raise InputError(
-            f"documents={_show(mapping)} maps no id of the run or the qrels; compare it with the ids there"
-        )
+        shown = f"'{mapping.source}'" if isinstance(mapping.source, str) else "the table"
+        raise InputError(f"documents={shown} maps no id of the run or the qrels; compare it with the ids there")
     for name, one in found.items():
-        opened[name] = _map_run(mapping, opened[name], one.number)
+        run = opened[name]
+        if isinstance(run, RunFile):
+            opened[name] = replace(run, documents=mapping, ids_mapped=one.number)
+        else:
+            opened[name] = mapping.map_run(run)
+            opened[name].ids_mapped = one.number
     return judged, opened
-
-
-def _show(mapping: DocumentMap) -> str:
-    return f"'{mapping.source}'" if isinstance(mapping.source, str) else "the table"
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
@@ -134,14 +133,6 @@ def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> Ma
         part = mapping.find_mapped(nw.from_native(block.run.frame))
         parts.append(part._replace(documents=part.documents.filter(part.documents.is_in(ids.implode()))))
     return MappedIds(sum(part.number for part in parts), pl.concat([part.documents for part in parts]).unique())
-
-
-def _map_run(mapping: DocumentMap, run: Run | RunFile, number: int) -> Run | RunFile:
-    if isinstance(run, RunFile):
-        return replace(run, documents=mapping, ids_mapped=number)
-    mapped = mapping.map_run(run)
-    mapped.ids_mapped = number
-    return mapped
 
 
 def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
@@ -200,9 +191,8 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     """
     if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
         rows = run.frame.select("query_id", "doc_id")
-        size = _ROWS // _PLACES
-        places = _choose_places(rows.height, size) if rows.height > _ROWS else ()
-        return pl.concat([rows.slice(start, size) for start in places]) if places else rows
+        places = range(0, rows.height, rows.height // _PLACES) if rows.height > _ROWS else ()
+        return pl.concat([rows.slice(start, _ROWS // _PLACES) for start in places]) if places else rows
     if isinstance(run, RunFile):
         if run.is_text:
             rows = _read_some_lines(run)
@@ -216,24 +206,16 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
 
 
-def _choose_places(length: int, size: int) -> list[int]:
-    """Return a start in each of `_PLACES` equal parts of a length, by a reproducible hash."""
-    width = length // _PLACES
-    digests = [hashlib.blake2b(f"{length} {number}".encode(), digest_size=8).digest() for number in range(_PLACES)]
-    room = max(width - size, 1)
-    return [number * width + int.from_bytes(digest, "big") % room for number, digest in enumerate(digests)]
-
-
 def _read_some_lines(run: RunFile) -> pl.DataFrame:
     """Read lines from several places of a text file, or from the beginning of a compressed one."""
     lines: list[bytes] = []
-    places = _choose_places(run.path.stat().st_size, _BYTES)
     if run.compressed:
         with open_stream(run.path) as file:
             lines = file.read(_PLACES * _BYTES).split(b"\n")[:-1]
     else:
         with open_plain(run.path) as file:
-            for start in places:
+            size = run.path.stat().st_size
+            for start in range(0, size, size // _PLACES):
                 file.seek(start)
                 lines += file.read(_BYTES).split(b"\n")[1:-1]
     fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]

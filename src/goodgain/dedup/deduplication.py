@@ -12,8 +12,7 @@ import polars as pl
 from narwhals.typing import IntoFrame
 
 from goodgain.dedup.candidates import Policy, form_pairs, make_keys
-from goodgain.dedup.earlier_documents import add_earlier_rows, keep_earlier_documents
-from goodgain.dedup.groups_and_names import group_records, name_documents
+from goodgain.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
 from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, score_agreement, summarise
 from goodgain.dedup.rows_and_trusted_ids import (
     OF_RUNS,
@@ -26,7 +25,7 @@ from goodgain.dedup.rows_and_trusted_ids import (
     make_comparable,
     read_rows,
 )
-from goodgain.dedup.verification import RULE_NAMES, Verdicts, verify, verify_rows
+from goodgain.dedup.verification import RULE_NAMES, verify, verify_rows
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.schema import DEDUPLICATED
@@ -116,20 +115,20 @@ def deduplicate(
     records = _mark_apart(collapse_rows(comparable, trusted=trusted), policy)
 
     pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
-    verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
-    groups, refused, mixed = group_records(records, pairs, verdicts, policy, pairs_a_key)
+    pairs = verify(records, pairs, policy)
+    groups, refused, mixed = group_records(records, pairs, policy, pairs_a_key)
     documents = _find_documents(rows, records, groups)
     bridges = 0
     if earlier is not None:
-        documents, bridges = keep_earlier_documents(documents, known, pairs, verdicts)
+        documents, bridges = keep_earlier_documents(documents, known, pairs)
         documents = documents.with_columns(pl.col("row") - len(known))
-    documents = _add_rules(documents, records, pairs, verdicts, policy)
+    documents = _add_rules(documents, records, pairs, policy)
     rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
     rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
     rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
     skipped = [*skipped, *mixed]
     summary = summarise(
-        documents, records, verdicts, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
+        documents, records, pairs, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
     )
     _give_notices(summary)
     added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
@@ -171,9 +170,8 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 def _mark_apart(records: Records, policy: Policy) -> Records:
     """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
-    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
-    same = verify(records, doubtful, doubtful, policy).same
-    apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
+    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
+    apart = verify(records, doubtful, policy).filter(~pl.col("same"))["left"]
     return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
 
 
@@ -184,9 +182,7 @@ def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> 
     return found.with_columns(document=name_documents(records, groups, found))
 
 
-def _add_rules(
-    found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
-) -> pl.DataFrame:
+def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Add to each duplicate its first occurrence in the same run, and the rule and confidence that join the two.
 
     If no rule joins the two directly, it is the most confident rule that joins the duplicate to another result.
@@ -195,14 +191,12 @@ def _add_rules(
     found = found.with_columns(firsts)
     repeat = pl.col("row") != pl.col("first_row")
     found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
-    ties = found.filter(repeat).select("first_record", "record").unique()
-    direct = verify_rows(records, ties["first_record"].to_numpy(), ties["record"].to_numpy(), policy)
-    ties = ties.with_columns(rule=pl.Series(direct.rule), confidence=pl.Series(direct.confidence)).filter(direct.same)
-
-    edges = pairs.with_columns(rule=pl.Series(verdicts.rule), confidence=pl.Series(verdicts.confidence))
-    edges = edges.filter(verdicts.same)
+    ties = found.filter(repeat).select(left="first_record", right="record").unique()
+    ties = verify_rows(records, ties, policy).filter("same").drop("same")
+    edges = pairs.filter("same")
     ends = pl.concat([edges.select("rule", "confidence", record=end) for end in ("left", "right")])
     strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    ties = ties.rename({"left": "first_record", "right": "record"})
     found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
     found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
     names = dict(enumerate(RULE_NAMES))

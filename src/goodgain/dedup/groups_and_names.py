@@ -1,4 +1,4 @@
-"""Joins verified pairs to groups, and names the groups; the order of rows changes neither.
+"""Joins verified pairs to groups, names the groups, and joins new results to earlier documents; the order of rows changes nothing.
 
 All results of a group, a document, get the strongest name of any of them. Names by content are hashes, the same on every
 machine.
@@ -7,8 +7,12 @@ machine.
 from __future__ import annotations
 
 import hashlib
+import heapq
+import itertools
 from collections.abc import Iterable
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -17,15 +21,18 @@ from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
 from goodgain.dedup.normalisation import SEVERAL
 from goodgain.dedup.rows_and_trusted_ids import ITEM_IDS, USED_NAMES, Records
-from goodgain.dedup.verification import Verdicts, verify
+from goodgain.dedup.verification import PROVEN_DIFFERENT, verify
+from goodgain.errors import InputError
+from goodgain.files.results import open_results
 
+_ENDS = ("left", "right")
 #: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
 _CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *_CONTENT_COLUMNS)
 
 
 def group_records(
-    records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy, limit: int
+    records: Records, pairs: pl.DataFrame, policy: Policy, limit: int
 ) -> tuple[pl.Series, int, list[SkippedPairs]]:
     """Join the pairs that are the same, in order of confidence; refuse joins of records proven different.
 
@@ -35,20 +42,19 @@ def group_records(
     from scipy.sparse import coo_array  # slow to import
     from scipy.sparse.csgraph import connected_components
 
-    size = records.frame.height
-    left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
-    same = verdicts.same
-    graph = coo_array((np.ones(same.sum(), dtype=np.int8), (left[same], right[same])), shape=(size, size))
+    size, same = records.frame.height, pairs.filter("same")
+    ends = (same["left"].to_numpy(), same["right"].to_numpy())
+    graph = coo_array((np.ones(same.height, dtype=np.int8), ends), shape=(size, size))
     component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
 
-    conflicts = pairs.filter(verdicts.proven_different & (component[left] == component[right])).select("left", "right")
+    different = pairs.filter(PROVEN_DIFFERENT).select("left", "right")
+    conflicts = different.filter(component[different["left"]] == component[different["right"]])
     more, skipped = _find_conflicts(records, component, policy, limit)
     conflicts = pl.concat([conflicts, more]).unique()
     refused = 0
     if conflicts.height:  # only components with a conflict, which are few, are joined again pair by pair
         with_conflict = np.unique(component[conflicts["left"].to_numpy()])
-        within = same & np.isin(component[left], with_conflict)
-        joins = pl.DataFrame({"left": left[within], "right": right[within], "sure": verdicts.confidence[within]})
+        joins = same.filter(np.isin(component[same["left"]], with_conflict)).select("left", "right", "confidence")
         refused = _join_in_order(records, component, joins, conflicts)
     return pl.Series(component), refused, skipped
 
@@ -79,9 +85,8 @@ def _find_conflicts(
         skipped.append(SkippedPairs("group", large.height, int(left_out)))
     open_members = members.join(whole, on="component")
     pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
-    found = pairs.select(left="record", right="record_right")
-    verdicts = verify(records, found["left"].to_numpy(), found["right"].to_numpy(), policy)
-    return found.filter(verdicts.proven_different), skipped
+    found = verify(records, pairs.select(left="record", right="record_right"), policy)
+    return found.filter(PROVEN_DIFFERENT).select("left", "right"), skipped
 
 
 def _join_in_order(
@@ -209,3 +214,114 @@ def _hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
     return pl.Series(digests, dtype=pl.String)
+
+
+def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFrame[Any], pl.Series]:
+    """Return the earlier results of the same queries followed by the new results, and the documents of the earlier ones."""
+    opened = nw.from_native(open_results(getattr(earlier, "frame", earlier)))
+    known = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
+    if "document" not in known.columns or "query_id" not in known.columns:
+        raise InputError(
+            "the earlier results have no column document; convert their logs again, which writes it, or deduplicate them"
+        )
+    new = frame.to_polars()
+    queries = new.get_column("query_id").cast(pl.String).unique()
+    known = known.filter(pl.col("document").is_not_null(), pl.col("query_id").cast(pl.String).is_in(queries.implode()))
+    documents = known.get_column("document").cast(pl.String)
+    shared = [name for name in known.columns if name in new.columns or name in ("system", "replicate")]
+    try:
+        both = pl.concat([known.select(shared), new], how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"the earlier results have columns of other types than the new ones ({reason}); read both with read_results"
+        ) from error
+    return nw.from_native(both.select(*new.columns, *(name for name in shared if name not in new.columns))), documents
+
+
+def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Name each new result by the earlier document that it matches, if any.
+
+    Earlier documents are never merged: a result that matches several joins the one of its best pair (by confidence, then
+    name).
+
+    Returns:
+        The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
+        earlier documents that prove to be several. Without bridges, deduplicating all results together would give the same
+        documents, under other names.
+    """
+    known = found.filter(pl.col("row") < len(earlier))
+    known = known.with_columns(earlier=earlier.gather(known.get_column("row")))
+    new = found.filter(pl.col("row") >= len(earlier))
+    joined = known.group_by("scope", "document").agg(names=pl.col("earlier").unique().sort())
+    several = joined.filter(pl.col("names").list.len() > 1)
+    cut = known.group_by("scope", "earlier").agg(pl.col("document").n_unique()).filter(pl.col("document") > 1)
+
+    one = joined.filter(pl.col("names").list.len() == 1)
+    one = one.select("scope", "document", joined=pl.col("names").list.first())
+    new = new.join(one, on=["scope", "document"], how="left", maintain_order="left")
+    bridges = cut.height
+    if several.height:
+        by_record, crossing = _join_best(several, known, new, pairs)
+        new = new.join(by_record, on="record", how="left", maintain_order="left")
+        new = new.with_columns(joined=pl.coalesce("joined", "best")).drop("best")
+        bridges += crossing
+    return _name_new_documents(new, known), bridges
+
+
+def _join_best(
+    several: pl.DataFrame, known: pl.DataFrame, new: pl.DataFrame, pairs: pl.DataFrame
+) -> tuple[pl.DataFrame, int]:
+    """Choose the earlier document for each new record that could join several; return these and the number of bridges."""
+    groups = several.select("scope", "document").with_row_index("group")
+    members, rows = (part.join(groups, on=["scope", "document"]) for part in (known, new))
+    own = members.select("record", name="earlier").unique()
+    counts = rows.group_by("record", "group").len()
+    ends = pl.concat([pairs.select("same", "confidence", record=a, other=b) for a, b in (_ENDS, _ENDS[::-1])])
+    group_of = pl.concat([part.select("record", "group") for part in (members, rows)]).unique("record")
+    edges = ends.filter("same").join(counts, on="record")
+    edges = edges.join(group_of, left_on=["other", "group"], right_on=["record", "group"], how="semi")
+    edges = edges.select("record", "other", "confidence")
+    # An identical result decides first, then the best pair with an earlier result.
+    identical = own.join(counts, on="record", how="semi").select("record", "name", confidence=0.0)
+    matched = edges.join(own, left_on="other", right_on="record").join(identical, on="record", how="anti")
+    matched = pl.concat([identical, matched.select(identical.columns)])
+    chosen = matched.sort("confidence", "name", descending=[True, False]).unique("record", keep="first")
+    best: dict[int, str] = dict(chosen.select("record", "name").iter_rows())
+    # The others match only new results: they join through these, the most confident pair first.
+    neighbours = {record: part.rows() for (record,), part in edges.drop("record").group_by(edges["record"])}
+    waiting: list[tuple[float, str, int]] = []
+
+    def reach(record: int) -> None:
+        for other, sure in neighbours.get(record, ()):
+            if other in neighbours and other not in best:
+                heapq.heappush(waiting, (-sure, best[record], other))
+
+    for record in list(best):
+        reach(record)
+    while waiting:
+        _, name, record = heapq.heappop(waiting)
+        if record not in best:
+            best[record] = name
+            reach(record)
+    two = matched.group_by("record").agg(pl.col("name").n_unique()).filter(pl.col("name") > 1)
+    bridged = counts.join(two, on="record").group_by("group").agg(pl.col("len").sum())
+    bridges = groups.height - bridged.height + int(bridged["len"].sum())
+    schema: dict[str, Any] = {"record": new.schema["record"], "best": pl.String}
+    return pl.DataFrame(list(best.items()), schema=schema, orient="row"), bridges
+
+
+def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Name each row by the document it joined; a document of only new results gets `#2` if an earlier one has its name."""
+    earlier = known.select("scope", document="earlier").unique()
+    own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
+    shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")
+    taken = set(pl.concat([earlier, own]).iter_rows()) if shared.height else set()
+    fresh = []
+    for scope, document in shared.iter_rows():
+        names = (f"{document}#{number}" for number in itertools.count(2))
+        fresh.append(next(name for name in names if (scope, name) not in taken))
+        taken.add((scope, fresh[-1]))
+    shared = shared.with_columns(fresh=pl.Series(fresh, dtype=pl.String))
+    new = new.join(shared, on=["scope", "document"], how="left", maintain_order="left")
+    return new.with_columns(document=pl.coalesce("joined", "fresh", "document")).drop("joined", "fresh")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.rows_and_trusted_ids import Records
-from goodgain.dedup.verification import RULE_NAMES, RULES, UNDECIDED, Verdicts, split_by_type, verify_rows
+from goodgain.dedup.verification import RULE_NAMES, UNDECIDED, split_by_type, verify_rows
 from goodgain.errors import InputError
 
 
@@ -62,26 +63,23 @@ class Summary:
         return "\n".join(lines)
 
 
-def summarise(
-    documents: pl.DataFrame, records: Records, verdicts: Verdicts, *, refused: int, skipped: Sequence[SkippedPairs],
-    earlier: int, bridges: int,
-) -> Summary:  # fmt: skip
-    """Count the rows, documents, records and verdicts of a deduplication."""
-    same, other = (np.bincount(verdicts.rule[of], minlength=UNDECIDED + 1) for of in (verdicts.same, ~verdicts.same))
-    by_name = [{rule.name: int(n) for rule, n in zip(RULES, counts, strict=False) if n} for counts in (same, other)]
+def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **further: Any) -> Summary:
+    """Count the rows, documents, records and verdicts of a deduplication; `further` has the other numbers."""
+    counts = pairs.group_by("same", "rule").len().sort("rule").rows()
+    same, different = (
+        {RULE_NAMES[rule]: count for is_same, rule, count in counts if is_same == wanted and rule < UNDECIDED}
+        for wanted in (True, False)
+    )
     return Summary(
         results=documents.height,
         documents=documents.select("scope", "document").n_unique(),
         duplicates=documents["duplicate_of"].count(),
         records=records.frame.height,
-        pairs=len(verdicts.rule),
-        same=by_name[0],
-        different=by_name[1],
-        undecided=int(other[UNDECIDED]),
-        refused=refused,
-        skipped=skipped,
-        earlier=earlier,
-        bridges=bridges,
+        pairs=pairs.height,
+        same=same,
+        different=different,
+        undecided=pairs.filter(pl.col("rule") == UNDECIDED).height,
+        **further,
     )
 
 
@@ -194,23 +192,21 @@ def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> 
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    left, right = pairs["record"].to_numpy(), pairs["record_b"].to_numpy()
-    verdicts = verify_rows(records, left, right, policy)
-    types = np.full(len(left), "incompatible", dtype=np.object_)
-    fields: tuple[list[list[str]], list[list[str]]] = ([[] for _ in left], [[] for _ in left])  # agreed, differed
-    for places, evidence in split_by_type(records, left, right):
+    pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}), policy)
+    types = np.full(pairs.height, "incompatible", dtype=np.object_)
+    found: dict[str, list[list[str]]] = {name: [[] for _ in types] for name in ("agreed", "differed")}
+    for places, evidence in split_by_type(records, pairs["left"].to_numpy(), pairs["right"].to_numpy()):
         kind = evidence.kind
         for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
-            for names, mask in zip(fields, evidence.compare(name), strict=True):
+            for names, mask in zip(found.values(), evidence.compare(name), strict=True):
                 for place in places[mask].tolist():
                     names[place].append(name)
         if evidence.compatible:
             types[places] = kind.name
-    return pairs.select("query_id", "row", other_row="row_b").with_columns(
-        same=pl.Series(verdicts.same),
-        rule=pl.Series([RULE_NAMES[place] for place in verdicts.rule.tolist()], dtype=pl.String),
-        confidence=pl.Series(verdicts.confidence),
+    return pairs.select(
+        *("query_id", "row", pl.col("row_b").alias("other_row"), "same"),
+        pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String),
+        "confidence",
         type=pl.Series(types.tolist(), dtype=pl.String),
-        agreed=pl.Series(fields[0], dtype=pl.List(pl.String)),
-        differed=pl.Series(fields[1], dtype=pl.List(pl.String)),
+        **{name: pl.Series(names, dtype=pl.List(pl.String)) for name, names in found.items()},
     )

@@ -195,19 +195,6 @@ class Rule(NamedTuple):
     policies: tuple[Policy, ...] = ("id", "standard", "strict", "content")
 
 
-class Verdicts(NamedTuple):
-    """For each pair, the position of its rule in `RULES` (or UNDECIDED), whether the two are the same, and the confidence."""
-
-    rule: npt.NDArray[np.uint8]
-    same: Mask
-    confidence: npt.NDArray[np.float64]
-
-    @property
-    def proven_different(self) -> Mask:
-        """Whether a rule decided that the two are different; undecided pairs are not proven different."""
-        return ~self.same & (self.rule < len(RULES))
-
-
 def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
     if not pairs.records.trusted:
         return pairs.no_pairs(), pairs.no_pairs(), 0.0
@@ -316,37 +303,47 @@ UNDECIDED = len(RULES)
 #: The name of each position; the last is for equal results that no rule joins.
 RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical")
 _IDENTICAL = len(RULES) + 1
+#: Undecided pairs are not proven different.
+PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < UNDECIDED)
 
 
-def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], policy: Policy) -> Verdicts:
-    """Decide for each pair of records whether the two are the same document, by the first rule that decides."""
+def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    """Decide for each pair of records (columns left, right) whether the two are the same document.
+
+    Adds `rule`, the position in `RULES` of the first rule that decides (or UNDECIDED), `same` and `confidence`.
+    """
+    left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
     same = np.zeros(len(left), dtype=np.bool_)
     confidence = np.zeros(len(left))
     for start in range(0, len(left), _PAIRS_AT_ONCE):
         some = slice(start, start + _PAIRS_AT_ONCE)
-        for places, pairs in split_by_type(records, left[some], right[some]):
+        for places, evidence in split_by_type(records, left[some], right[some]):
             places = places + start
             for number, asked in enumerate(RULES):
                 if policy not in asked.policies or not len(places):
                     continue
-                yes, no, sure = asked.decide(pairs, policy)
+                yes, no, sure = asked.decide(evidence, policy)
                 rule[places[yes | no]] = number
                 same[places[yes]] = True
                 confidence[places[yes]] = sure if isinstance(sure, float) else sure[yes]
-                places, pairs = places[~(yes | no)], pairs.select(~(yes | no))
-    return Verdicts(rule, same, confidence)
+                places, evidence = places[~(yes | no)], evidence.select(~(yes | no))
+    return pairs.with_columns(rule=rule, same=same, confidence=confidence)
 
 
-def verify_rows(
-    records: Records, first: npt.NDArray[np.uint32], second: npt.NDArray[np.uint32], policy: Policy
-) -> Verdicts:
+def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Decide as `verify` on pairs of rows, given by their records: rows of one record are the same unless marked `apart`."""
-    found = verify(records, np.minimum(first, second), np.maximum(first, second), policy)
-    alike = (first == second) & ~found.same & ~records.frame["apart"].to_numpy()[first]
-    rule = np.where(alike, np.uint8(_IDENTICAL), found.rule)
+    ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
+    apart = records.frame["apart"].gather(pairs["left"])
+    alike = (pl.col("left") == pl.col("right")) & ~pl.col("same") & ~apart
     # Equal rows are as sure as fields whose weights reach the threshold.
-    return Verdicts(rule, found.same | alike, np.where(alike, 1.0, found.confidence))
+    return verify(records, ordered, policy).with_columns(
+        pairs["left"],
+        pairs["right"],
+        rule=pl.when(alike).then(pl.lit(_IDENTICAL, pl.UInt8)).otherwise("rule"),
+        same=pl.col("same") | alike,
+        confidence=pl.when(alike).then(1.0).otherwise("confidence"),
+    )
 
 
 def split_by_type(

@@ -191,7 +191,8 @@ def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
     words = next((what for condition, what in problems if len(row.filter(condition))), "is bad")
-    return words.format_map(row.rows(named=True)[0])
+    values = row.rows(named=True)[0].items()
+    return words.format_map({name: quote(value) if isinstance(value, str) else value for name, value in values})
 
 
 def name_alternative(errors: str | None, unit: str = "row") -> str:

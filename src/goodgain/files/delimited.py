@@ -8,19 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import (
-    SHOWN_PLACES,
-    BadLines,
-    FindColumns,
-    FrameRows,
-    ReadTable,
-    name_alternative,
-    quote,
-    warn_of_skipped,
-)
+from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, RowSource, check_rows, quote
 from goodgain.files.opening import Content
 from goodgain.schema import BLANKS, IDS
 
@@ -150,25 +142,21 @@ def pick_columns(
         if names.count(name) > 1:
             raise InputError(f"{path}: has two columns {name!r}; give each a name of its own, or remove one")
     frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
-    rows = name_rows_below(path, cells)
+    rows: RowSource = name_rows_below(path, cells)
     numbers = [name for name in frame.columns if types[name] != pl.String]
     check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), separator, rows)
-    bad: dict[int, str] = {}
-    for name in numbers:
-        text = frame.get_column(name)
-        number = text.str.strip_chars().cast(types[name], strict=False)
-        for row in (number.is_null() & text.is_not_null()).arg_true():
-            wrong = f"has the {name} {quote(text[row])}, which is not a number"
-            if errors != "skip":
-                raise InputError(f"{rows.locate(row)} {wrong}; correct the row{name_alternative(errors)}")
-            bad.setdefault(row, wrong)
-        frame = frame.with_columns(number)
-    if bad:
-        first = sorted(bad)[:SHOWN_PLACES]
-        places = [f"{rows.locate(row).removeprefix(f'{rows.label}, ')} ({bad[row]})" for row in first]
-        warn_of_skipped(rows.label, len(bad), places, "row")
-        kept = [row for row in range(frame.height) if row not in bad]
-        frame, rows = frame.select(pl.all().gather(kept)), rows.subset(kept)
+    values = [pl.col(name).str.strip_chars().cast(types[name], strict=False) for name in numbers]
+    frame = frame.with_columns(*(pl.col(name).alias(f"{name} as text") for name in numbers), *values)
+    problems = [
+        (
+            nw.col(name).is_null() & ~nw.col(f"{name} as text").is_null(),
+            f"has the {name} {{{name} as text}}, which is not a number",
+        )
+        for name in numbers
+    ]
+    if problems:
+        checked, rows = check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
+        frame = checked.to_native().drop(f"{name} as text" for name in numbers)
     return ReadTable(frame, rows, names)
 
 
@@ -178,7 +166,7 @@ def name_rows_below(path: Path, cells: Cells) -> FrameRows:
     return FrameRows(str(path), rows, "counting the header as row 1")
 
 
-def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
+def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
     """Check ids and numbers of a CSV or TSV file for misplaced quotes."""
     for name in frame.columns:
         column = frame.get_column(name)

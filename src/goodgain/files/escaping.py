@@ -73,7 +73,7 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     if changed:
         notice(
             f"{label}: {changed:,} id{'s' * (changed != 1)} with an apostrophe before = + - or @, which goodgain pool "
-            "--spreadsheet writes against formulas; read without it"
+            "--spreadsheet writes against formulas; read without it. Begin an id of your own like this with two apostrophes."
         )
     return frame.with_columns(texts)
 

@@ -1,12 +1,23 @@
-"""Parses JSON text: fast, to a limited depth, and with the NaN that Python writes."""
+"""Parses JSON text: fast, to a limited depth, with the NaN that Python writes; and reads JSON and JSON Lines into columns."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
 from typing import Any
 
+import msgspec
 import orjson
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
+from goodgain.files.opening import Content
+from goodgain.schema import IDS
 
 #: Limit of concatenated values: a text with more is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
@@ -15,6 +26,9 @@ _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
 
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+#: Objects held at a time: with more, the garbage collector takes longer than reading.
+_BLOCK = 5_000
 
 
 class NotJSONError(ValueError):
@@ -99,3 +113,226 @@ def parse_if_json(value: Any) -> Any:
         except NotJSONError:
             return value
     return value
+
+
+def begins_json(content: Content) -> bool:
+    """Tell whether a text begins like a JSON object or array, which no row of TREC text does."""
+    return re.match(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*[\[\]{])', content.data) is not None
+
+
+def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
+    """Read one object of objects, as ranx and pytrec_eval keep runs and qrels; None for any other text.
+
+    >>> read_nested(Content(b'{"q1": {"d1": 3}}'))
+    {'q1': {'d1': 3}}
+    """
+    try:
+        value = loads_exactly(content.data)
+    except NotJSONError:
+        return None
+    if not isinstance(value, dict) or not all(isinstance(of, dict) for of in value.values()):
+        return None
+    json.loads(content.data, object_pairs_hook=_refuse_repeated_keys)
+    return value
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object with a repeated key: parsers silently keep only the last one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise InputError(f"the JSON has the key {quote(twice)} twice in one object; merge the two, or remove one")
+    return found
+
+
+def read_json_lines(
+    content: Content,
+    path: Path,
+    types: Mapping[str, Any],
+    find: FindColumns,
+    *,
+    required: Sequence[str] = (),
+    errors: str | None = None,
+    paths: Sequence[str] | None = None,
+) -> ReadTable:
+    """Read the columns of JSON Lines, or of one array of objects, which errors count as lines.
+
+    Values are read one by one: a reader that infers types would turn an id 7 among texts into null. The arguments are
+    those of `read_table`.
+    With `paths` a value may be a list, with a row for each of its values. `paths` are names of columns inside objects and
+    lists: `evidence.url`.
+    """
+    label = str(path)
+    if content.data.lstrip().startswith(b"["):
+        content, label = _put_on_lines(content, path), f"{path}, its objects as lines"
+    bad = BadLines(label, content, errors)
+    rows = ObjectRows(types, bad.refuse)
+    names: dict[str, None] = {}
+    known: dict[tuple[str, ...], Mapping[str, str]] = {}
+    for number, value in iterate_objects(content, rows.refuse):
+        value |= {path: found for path in paths or () if (found := _walk(value, path.split("."))) is not None}
+        names.update(dict.fromkeys(value))
+        keys = tuple(value)
+        if keys not in known:
+            known[keys] = find(keys)
+        row = {ours: value[name] for name, ours in known[keys].items()}
+        missing = [name for name in required if name not in row]
+        if missing:
+            there = f"it has {quote(', '.join(value))}: name its columns with columns="
+            log = "; if it is the log of an agent, run goodgain convert first" * (not row and "doc_id" in missing)
+            rows.refuse(number, f"lacks {', '.join(missing)} ({there}{log})")
+        elif paths is None or not any(isinstance(one, list) for one in row.values()):
+            rows.add(number, row)
+        else:
+            lists = {ours: one for ours, one in row.items() if isinstance(one, list)}
+            if len({*map(len, lists.values())}) > 1 or not all(lists.values()):
+                rows.refuse(number, f"has an empty list, or lists of different lengths, in {', '.join(lists)}")
+                continue
+            for values in zip(*lists.values(), strict=True):
+                flags = [int(one) if isinstance(one, bool) else one for one in values]
+                rows.add(number, row | dict(zip(lists, flags, strict=True)))
+    frame, lines = rows.to_frame()
+    bad.report()
+    return ReadTable(frame, TextLines(label, content, lines), [*names])
+
+
+def _walk(value: Any, keys: Sequence[str]) -> Any:
+    """Return what stands at a path inside a value; of a list what stands at it in each element; None where it leads nowhere.
+
+    >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
+    (['Oslo', 'Bergen'], ['x'])
+    """
+    if not keys:
+        return value
+    if isinstance(value, dict):
+        return _walk(value.get(keys[0]), keys[1:])
+    if not isinstance(value, list):
+        return None
+    if keys[0].isdigit() and not any(isinstance(one, (list, dict)) for one in value):
+        return value[int(keys[0])] if int(keys[0]) < len(value) else None
+    return [_walk(one, keys) for one in value]
+
+
+def _put_on_lines(content: Content, path: Path) -> Content:
+    """Return the elements of a JSON array, unparsed, each on its own line."""
+    try:
+        elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
+    return content._replace(data=b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements))
+
+
+def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the object of each line; `refuse` is called with the number and fault of any other line."""
+    for number, line in number_lines(content):
+        try:
+            value = loads_exactly(line)
+        except NotJSONError as error:
+            refuse(number, f"is not JSON ({error})")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            refuse(number, "is not a JSON object")
+
+
+class ObjectRows:
+    """Collects objects into typed columns.
+
+    Args:
+        types: the columns, each with its Polars type.
+        refuse: called with the number and fault of a bad object; unless it raises, the object is left out.
+    """
+
+    def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
+        self._types = dict(types)
+        self._refuse = refuse
+        self._objects: list[Mapping[str, Any]] = []
+        self._numbers: list[int] = []
+        self._frames: list[pl.DataFrame] = []
+        self._kept: list[int] = []
+        self._given: set[str] = set()
+
+    def add(self, number: int, value: Mapping[str, Any]) -> None:
+        """Add an object; several may have one number."""
+        self._objects.append(value)
+        self._numbers.append(number)
+        if len(self._objects) >= _BLOCK:
+            self._close_block()
+
+    def refuse(self, number: int, wrong: str) -> None:
+        """Refuse an object, after any bad ones before it."""
+        self._close_block()
+        self._refuse(number, wrong)
+
+    def _close_block(self) -> None:
+        wrong: dict[int, str] = {}
+        columns = {
+            name: _read_values([value.get(name) for value in self._objects], name, dtype, wrong)
+            for name, dtype in self._types.items()
+        }
+        self._given.update(name for name in self._types if any(name in value for value in self._objects))
+        frame = pl.DataFrame(columns, schema=self._types)
+        if wrong:
+            for place in sorted(wrong):
+                self._refuse(self._numbers[place], wrong[place])
+            kept = [place for place in range(len(frame)) if place not in wrong]
+            frame, self._numbers = frame[kept], [self._numbers[place] for place in kept]
+        self._frames.append(frame)
+        self._kept += self._numbers
+        self._objects, self._numbers = [], []
+
+    def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
+        """Return the columns that any object has, and the number of the object of each row."""
+        self._close_block()
+        whole = pl.concat(self._frames, rechunk=True)
+        return whole.select(name for name in self._types if name in self._given), self._kept
+
+
+def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
+    """Return the values of a column, and add to `wrong` those it cannot hold: position -> fault."""
+    kinds = {*map(type, values)} - {NoneType}
+    if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
+        return values
+    if dtype == pl.String and kinds <= {str, int}:
+        return [None if value is None else str(value) for value in values]
+    read = []
+    for place, value in enumerate(values):
+        try:
+            read.append(None if value is None else _read_value(value, name, dtype))
+        except ValueError as error:
+            wrong.setdefault(place, str(error))
+            read.append(None)
+    return read
+
+
+def _read_value(value: Any, name: str, dtype: Any) -> Any:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    is_number = is_whole or isinstance(value, float)
+    if dtype == pl.String:
+        if isinstance(value, str) or is_whole:
+            return str(value)
+        if name == "iteration" and is_number and value.is_integer():  # pandas writes floats when one is missing
+            return str(int(value))
+        if name not in IDS and is_number:
+            return None if math.isnan(value) else str(value)
+        raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a {'whole ' * (name in IDS)}number")
+    if isinstance(dtype, pl.List):  # pairs of name and value; in JSON they are an object
+        if not isinstance(value, dict):
+            raise ValueError(f"has {_show(value)} in {name}, which is not an object")
+        return [{"name": key, "value": str(text)} for key, text in value.items()]
+    if not (is_whole if dtype == pl.Int64 else is_number):
+        raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")
+    if dtype == pl.Int64:
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"has the {name} {_show(value)}, which is too large")
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"has a {name} too large for a float") from None
+
+
+def _show(value: Any) -> str:
+    return quote(json.dumps(value))

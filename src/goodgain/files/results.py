@@ -13,7 +13,7 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import check_rows, lacks
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.table_reading import cast_columns, read_table
-from goodgain.files.table_writing import write_frame
+from goodgain.files.writing import write_frame
 from goodgain.schema import DEDUPLICATED, RESULTS
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable
 from goodgain.files.delimited import pick_columns, read_cells
-from goodgain.files.json_lines import begins_json, read_json_lines
+from goodgain.files.json_text import begins_json, read_json_lines
 from goodgain.files.opening import Content, container, read_bytes, read_lines, separator_by_name
 from goodgain.schema import IDS
 
@@ -103,17 +103,6 @@ def frame_of(table: Any) -> pl.DataFrame:
     """Return a pyarrow table or batch as a frame, after checking its lengths and texts."""
     table.validate(full=True)
     return pl.from_arrow(table)  # type: ignore[return-value]  # a frame, as it is a table
-
-
-def read_column_names(content: Content, path: Path, kind: str) -> list[str]:
-    """Read the column names of a `parquet` or `arrow` file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with explain_container_errors(path, kind):
-        source = pa.BufferReader(content.data)
-        schema = pq.read_schema(source) if kind == "parquet" else pa.ipc.open_file(source).schema
-        return [*schema.names]
 
 
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

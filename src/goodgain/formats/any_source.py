@@ -1,24 +1,124 @@
-"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our names and types."""
+"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our types, found by the user's names and synonyms."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, TextLines, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
-from goodgain.files.json_lines import begins_json, read_nested
+from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
-from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.schema import QRELS, RUN, UNLABELLED, Table
+
+#: Common names for the column with an agent's round.
+_LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
+
+#: Name in the source -> our name.
+Columns = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FoundColumns:
+    """Which columns of a source are read.
+
+    Attributes:
+        names: name in the source -> our name.
+        renamed: the names in the source that `columns` renames.
+        likely_iteration: a column that looks like the iteration, if none was read as the iteration.
+        understood: the part of `names` found through synonyms.
+    """
+
+    names: Columns
+    renamed: frozenset[str] = frozenset()
+    likely_iteration: str | None = None
+    understood: Columns = field(default_factory=dict)
+
+
+def check_columns(columns: Columns | None) -> dict[str, str]:
+    """Check the argument `columns`, and return it as a dict."""
+    known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
+    example = "write columns={'step': 'iteration'}"
+    if not isinstance(columns, Mapping | None):
+        raise InputError(f"columns={columns!r} does not map the source's column names to goodgain's; {example}")
+    for name, ours in (columns or {}).items():
+        if not isinstance(name, str) or ours not in known:
+            raise InputError(
+                f"columns={{{name!r}: {ours!r}}}: runs and qrels have no column {ours!r}, only {', '.join(known)}; {example}"
+            )
+    return dict(columns or {})
+
+
+def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
+    """Match the columns of a source to those of a table.
+
+    Args:
+        names: the source's column names.
+        table: the table it is read as.
+        columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
+        label: what errors call the source.
+    """
+    names = list(dict.fromkeys(names))
+    renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
+    found: dict[str, str] = {}
+    understood: dict[str, str] = {}
+    for ours in table.columns:
+        own = [name for name in names if renamed.get(name, name) == ours]
+        others = [name for name in names if name not in renamed and table.synonyms.get(str(name).lower()) == ours]
+        if len(own) > 1:
+            name = next(name for name in own if name in renamed)
+            other = next(other for other in own if other != name)
+            raise InputError(
+                f"{label} has two columns for {ours}, {name!r} and {other!r}; rename one of them, or leave it out of columns="
+            )
+        if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
+            raise InputError(
+                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}: rename or remove one, or pass "
+                "columns={'relevance': 'relevance'} to read the former"
+            )
+        if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
+            own = ["grade"]  # what `goodgain label` writes
+        if not own and {str(name).lower() for name in others} == {"docno", "docid"}:
+            # PyTerrier's results have both; docid is the index's internal number of the document.
+            others = [name for name in others if name.lower() == "docno"]
+        if not own and len(others) > 1:
+            raise InputError(
+                f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}: pass "
+                f"columns={{{others[0]!r}: {ours!r}}}, or the other one"
+            )
+        understood |= dict.fromkeys(() if own else others, ours)
+        found |= dict.fromkeys(own or others, ours)
+    likely = None
+    if table is RUN and "iteration" not in found.values():
+        unread = (name for name in names if name not in found)
+        likely = next((name for name in unread if str(name).lower() in _LOOKS_LIKE_ITERATION), None)
+    return FoundColumns(found, frozenset(renamed), likely, understood)
+
+
+def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
+    """Give a notice of the columns found through synonyms, if any."""
+    if found.understood:
+        read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
+        notice(f"{label}: {read}; pass columns= if that is wrong")
+
+
+def check_columns_used(columns: Columns, *sources: Any) -> None:
+    """Raise `InputError` if a name in `columns` is not a column of any source."""
+    for name in columns:
+        if not any(name in source.renamed for source in sources):
+            raise InputError(
+                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}; correct the name (TREC text, dicts, "
+                "and a Run or Qrels already read have no columns to rename)"
+            )
 
 
 class OpenFrame(NamedTuple):
@@ -50,22 +150,26 @@ def open_source(
     known = table if label is None else UNLABELLED
     if not isinstance(source, (str, os.PathLike)):
         return None, _add_label(open_frame(source, known, columns=columns), label), False
-    path = Path(source)
+    path, is_text = Path(source), False
     content = read_lines(path) if container(path) == "text" else None
     is_json = content is not None and begins_json(content)
     if content is not None and table is QRELS and not columns and is_of_tasks(content):
         columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
-        frame = _read_dict(nested, known)
-        return (
-            stem(path),
-            _add_label(OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), label),
-            False,
-        )
-    if content is not None and not is_json and find_header(content, path, columns) is None:
+        opened = OpenFrame(nw.from_native(_read_dict(nested, known)), FrameRows(str(path)), FoundColumns({}))
+    elif content is not None and not is_json and find_header(content, path, columns) is None:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
-        return stem(path), _add_label(OpenFrame(nw.from_native(frame), lines, FoundColumns({})), label), True
+        opened, is_text = OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    else:
+        opened = _open_table(path, table, known, errors=errors, columns=columns, content=content)
+    return stem(path), _add_label(opened, label), is_text
+
+
+def _open_table(
+    path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
+) -> OpenFrame:
+    """Open a file with named columns; `known` is the table with the columns it may lack."""
 
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
@@ -82,7 +186,7 @@ def open_source(
         paths=[name for name in columns if "." in name] if table is QRELS else None,
     )
     found = find(names)
-    if (is_json or container(path) == "jsonl") and frame.is_empty():
+    if isinstance(rows, TextLines) and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
         _check_columns_found(names, known, found, str(path))
@@ -91,7 +195,7 @@ def open_source(
         record = pl.Series("record", rows.lines)
         largest = pl.col("relevance").max().over("query_id", "doc_id", "record")
         frame = frame.with_columns(record).with_columns(largest).drop("record")
-    return stem(path), _add_label(OpenFrame(nw.from_native(frame), rows, found), label), False
+    return OpenFrame(nw.from_native(frame), rows, found)
 
 
 def is_of_tasks(content: Content) -> bool:
@@ -186,6 +290,10 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
     if first is None:
         empty = pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null))
         return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
+    if isinstance(first, pl.Series):
+        raise InputError(
+            f"{label} came as the columns of a Polars frame; give ir_measures goodgain.read_{table.name}(frame)"
+        )
     fields = getattr(first, "_fields", None)
     if fields is None:
         raise InputError(

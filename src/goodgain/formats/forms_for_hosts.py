@@ -49,16 +49,9 @@ def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]
     >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
     {'q': {'a': 2.0, 'b': 1.0}}
     """
-    queries = frame.get_column("query_id").rle().struct.unnest()
-    if not queries.get_column("value").is_unique().all():
-        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
-        return to_nested_dict(frame.sort(first, maintain_order=True), value)
-    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
-    ends = queries.get_column("len").cum_sum()
-    return {
-        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
-        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
-    }
+    queries = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
+    columns = (queries.get_column(name).to_list() for name in queries.columns)
+    return {query_id: dict(zip(docs, values, strict=True)) for query_id, docs, values in zip(*columns, strict=True)}
 
 
 def check_levels(labels: pl.DataFrame) -> None:

@@ -14,16 +14,10 @@ from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
-_LARGEST = str(2**63 - 1)
-#: A whole number that Int64 holds: fewer digits than the largest one, or as many and smaller at some place.
-_AS_MANY_DIGITS = (
-    f"{_LARGEST[:k]}[0-{int(digit) - 1}][0-9]{{{len(_LARGEST) - 1 - k}}}"
-    for k, digit in enumerate(_LARGEST)
-    if digit > "0"
-)
-WHOLE = rf"^\+?0*(?:[0-9]{{1,{len(_LARGEST) - 1}}}|{_LARGEST}|{'|'.join(_AS_MANY_DIGITS)})$"
+#: A whole number that Int64 holds.
+WHOLE = r"^\+?0*[0-9]{1,18}$"
 _RULE = (
-    "column 2 holds whole numbers from 0 up (below 2^63) in an iterated run, one value per query in a classic run; "
+    "column 2 holds whole numbers from 0 up (of at most 18 digits) in an iterated run, one value per query in a classic run; "
     "number the iterations of this query, or give it one value"
 )
 _LARGEST_GAP = 10_000
@@ -40,7 +34,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
         least, largest = collect(frame.select(column.min(), column.max().alias("largest"))).row(0)
-        if least is None or (least >= 0 and largest < 2**63):
+        if least is None or (least >= 0 and largest < 10**18):
             return frame.with_columns(column.cast(nw.Int64)), rows, True
         frame = frame.with_columns(column.cast(nw.String))
     else:  # 1.0 is the number 1, as spreadsheets and pandas write it
@@ -58,7 +52,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     mixed = queries.filter((pl.col("values") > 1) & (pl.col("all_numbers") == 0)).sort("query_id")
     query_ids = mixed.get_column("query_id").to_list()
     if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
-        words = (nw.col("query_id").is_in(query_ids) & ~whole, "has {iteration!r} in column 2")
+        words = (nw.col("query_id").is_in(query_ids) & ~whole, "has {iteration} in column 2")
         frame, rows = check_rows(frame, rows, [words], errors=errors)
     elif len(mixed):
         unclear = mixed.filter(pl.col("any_number") == 0).get_column("query_id").to_list() if errors == "skip" else []

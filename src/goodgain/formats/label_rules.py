@@ -100,7 +100,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
     column = nw.col("iteration")
     odd = (
         column.str.contains(_NUMBER_BUT_NO_ITERATION),
-        "has {iteration!r} in column 2, which is not an iteration: write a positive integer, 0, or a word for any iteration",
+        "has {iteration} in column 2, which is not an iteration: write a positive integer, 0, or a word for any iteration",
     )
     beyond = (
         column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE),

@@ -23,16 +23,20 @@ from goodgain.files.bad_rows import (
     number_rows,
     quote,
 )
-from goodgain.files.json_lines import begins_json, read_nested
+from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
-from goodgain.files.table_reading import read_column_names
-from goodgain.files.table_writing import write_frame
-from goodgain.formats.any_source import cast_to_table, find_header, find_problems, is_of_tasks, open_source
-from goodgain.formats.column_names import (
+from goodgain.files.table_reading import read_container
+from goodgain.files.writing import write_frame
+from goodgain.formats.any_source import (
     Columns,
+    cast_to_table,
     check_columns,
     check_columns_used,
     find_columns,
+    find_header,
+    find_problems,
+    is_of_tasks,
+    open_source,
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows
@@ -279,9 +283,9 @@ def load_qrels(
         frame, subtopics = keep_one_label_per_subtopic(frame, rows)
     else:
         frame = keep_one_label_per_iteration(frame, rows)
-    name = dataset_id or name
-    details: dict[str, Any] = {"name": name, "rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
-    return Qrels(frame, labels=labels if labels == "iteration" else None, has_subtopics=labels == "subtopic", **details)
+    details: dict[str, Any] = {"rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic"}
+    return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
 
 
 def _read_judgments(
@@ -348,18 +352,17 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     content = read_bytes(path)
     if kind == "text" and is_of_tasks(content):
         return True
-    if kind == "text" and begins_json(content) and read_nested(content) is None:
-        kind = "jsonl"
+    is_json = kind == "text" and begins_json(content)
+    nested = read_nested(content) if is_json else None
+    if nested is not None:  # ranx and pytrec_eval write scores as floats
+        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     if kind in ("parquet", "arrow"):
-        return _are_of_qrels(read_column_names(content, path, kind), columns)
-    if kind == "jsonl":
+        return _are_of_qrels(read_container(content, path, kind, rows=1).columns, columns)
+    if kind == "jsonl" or is_json:
         try:
             return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
         except (ValueError, TypeError, RecursionError):
             return False
-    nested = read_nested(content) if begins_json(content) else None
-    if nested is not None:  # ranx and pytrec_eval write scores as floats
-        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     names = find_header(content, path, columns or {})
     if names is not None:
         return _are_of_qrels(names, columns)
@@ -368,7 +371,6 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
     """Tell whether one of these columns is the relevance; its synonyms do not count beside a rank or score."""
-    names = list(names)
     found = find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():
         return not {"rank", "score"} & {*names}

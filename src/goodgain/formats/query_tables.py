@@ -9,8 +9,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import BadLines
-from goodgain.files.json_lines import begins_json, iterate_objects
-from goodgain.files.json_text import loads
+from goodgain.files.json_text import begins_json, iterate_objects, loads
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 

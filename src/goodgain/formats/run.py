@@ -14,13 +14,16 @@ from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, container, make_path
-from goodgain.files.table_writing import write_frame
-from goodgain.formats.any_source import OpenFrame, cast_to_table, find_problems, open_source
-from goodgain.formats.column_names import (
+from goodgain.files.writing import write_frame
+from goodgain.formats.any_source import (
     Columns,
     FoundColumns,
+    OpenFrame,
+    cast_to_table,
     check_columns,
     check_columns_used,
+    find_problems,
+    open_source,
     warn_of_understood_columns,
 )
 from goodgain.formats.forms_for_hosts import PandasFacade

@@ -14,14 +14,13 @@ from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices, score_run
+from goodgain.evaluation import score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
-from goodgain.measures.declaration import DeclaredMeasure, GoodGainMeasure, RankedMeasure, SessionMeasure
-from goodgain.measures.ledger_values import final_values
+from goodgain.measures.declaration import DeclaredMeasure
 from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.thresholds import warn_of_labels
 from goodgain.ranking.dataframe_engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
@@ -61,8 +60,6 @@ class GoodgainEvaluator(Evaluator):
 
     def __init__(self, measures: list[ir_measures.Measure], qrels: Qrels) -> None:
         super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
-        self._good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        self._ranked = [measure for measure in measures if isinstance(measure, (RankedMeasure, SessionMeasure))]
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -73,22 +70,13 @@ class GoodgainEvaluator(Evaluator):
         searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
         if not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
-        if self._good_gain:
-            warn_of_labels(self._qrels.frame, self._good_gain, switch=None)
-            counts = count_with_notices(self._qrels, searched, find_thresholds(self._good_gain))
-            values = final_values(self._good_gain, counts)
-            query_ids = values.get_column("query_id").to_list()
-            for measure in self._good_gain:
-                for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
-                    yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
-        if self._ranked:
-            by_name = {str(measure): measure for measure in self._ranked}
-            scores = score_run(
-                self._qrels, searched, self._ranked, order="seen", provider=None, low=not self._good_gain
-            )
-            for query_id, name, value in scores.per_query.iter_rows():
-                # ir_measures gives 0 to a missing pair. NaN means that there is no value.
-                yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
+        measures = list(self.measures)
+        warn_of_labels(self._qrels.frame, measures, switch=None)
+        by_name = {str(measure): measure for measure in measures}
+        scores = score_run(self._qrels, searched, measures, order="seen", provider=None)
+        for query_id, name, value in scores.per_query.iter_rows():
+            # ir_measures gives 0 to a missing pair. NaN means that there is no value.
+            yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
 
 def _is_computed_here(measure: ir_measures.Measure) -> bool:

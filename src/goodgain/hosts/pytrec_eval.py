@@ -96,10 +96,8 @@ class RelevanceEvaluator:
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
             warn_of_labels(self._qrels.frame, measures, rel=self._rel, switch="rel={:g}")
-            counts = count_with_notices(self._qrels, run, find_thresholds(measures))
-            table = final_values(measures, counts)
-            columns = [table.get_column(str(measure)).to_list() for measure in measures]
-            for query_id, *row in zip(table.get_column("query_id").to_list(), *columns, strict=True):
+            table = final_values(measures, count_with_notices(self._qrels, run, find_thresholds(measures)))
+            for query_id, *row in table.iter_rows():
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))
         return values
 

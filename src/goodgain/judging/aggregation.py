@@ -16,24 +16,18 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, Grades, read_grades
 from goodgain.judging.scales import MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
 
-_GRADE = pl.col("grade")
-_ONES, _ZEROS = (_GRADE == 1).sum(), (_GRADE == 0).sum()
-_MAJORITY = pl.when(_ONES > _ZEROS).then(1.0).when(_ZEROS > _ONES).then(0.0)
-
+_GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
+_FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
+_WHOLE = _WEIGHT.filter(_GRADE.is_not_null()).sum()
 #: Two grades so far apart are a disagreement.
 _APART = 2
-_WEIGHT = pl.col("weight").filter(_GRADE.is_not_null())
-_FOR, _AGAINST = ((pl.col("weight") * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
-#: The rules that take weights, as `RULES`.
-_WEIGHTED = {
-    "majority": pl.when(_FOR > _AGAINST).then(1.0).when(_AGAINST > _FOR).then(0.0),
-    "mean": pl.when(_WEIGHT.sum() > 0).then((_GRADE * pl.col("weight")).sum() / _WEIGHT.sum()),
-}
+#: The rules that take weights.
+_WEIGHTED = ("majority", "mean")
 
-#: Name of a rule -> the label of a document from its grades; null without a grade.
+#: Name of a rule -> the label of a document from its grades and their weights; null without a grade.
 RULES: dict[str, pl.Expr] = {
-    "majority": _MAJORITY,
-    "mean": _GRADE.mean(),
+    "majority": pl.when(_FOR > _AGAINST).then(1.0).when(_AGAINST > _FOR).then(0.0),
+    "mean": pl.when(_WHOLE > 0).then((_GRADE * _WEIGHT).sum() / _WHOLE),
     "median": _GRADE.median(),
     "max": _GRADE.max(),
     "min": _GRADE.min(),
@@ -108,9 +102,7 @@ def aggregate(
             "how='first': rows of a database have no order, so no grade is the first. Choose another rule, or collect the "
             "frame in the order that counts"
         )
-    if weights is not None:
-        frame = frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule))
-    found = _aggregate(frame, rule)
+    found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
     if labels is not None and not map_first:
         mapped = labels.apply(
             found.get_column("relevance").cast(pl.Float64),
@@ -149,13 +141,13 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     return "mean"
 
 
-def _weigh(judges: pl.Series, weights: Mapping[str, float], rule: str) -> pl.Series:
+def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) -> pl.Series:
     """Return the weight of each row's judge."""
-    if rule not in _WEIGHTED:
+    if weights is not None and rule not in _WEIGHTED:
         raise InputError(f"how={rule!r} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out weights=")
     models = judges.str.split("@").list.first()
     found = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
-    for judge, weight in weights.items():
+    for judge, weight in (weights or {}).items():
         named = (judges == judge) | (models == judge)
         if not named.any():
             raise InputError(f"weights: no judge is called {quote(judge)}. There are {', '.join(judges.unique()[:5])}")
@@ -167,10 +159,9 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float], rule: str) -> pl.Ser
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
     """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
-    label = _WEIGHTED[rule] if "weight" in frame.columns else RULES[rule]
     found = frame.group_by("document", maintain_order=True).agg(
         *(pl.col(name).first() for name in DOCUMENT),
-        label.cast(pl.Float64).alias("relevance"),
+        RULES[rule].cast(pl.Float64).alias("relevance"),
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )

@@ -6,7 +6,7 @@ Every category of a scale counts, even if no judge used it. A coefficient that i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +19,14 @@ from goodgain.errors import InputError
 from goodgain.judging.aggregation import count_ties
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.resampling import bootstrap_interval, choose_units
-from goodgain.judging.scales import Scale, ScaleLike, find_scale
+from goodgain.judging.scales import ScaleLike, find_scale
 from goodgain.measures.terms import divide_rows
 
 Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+#: A coefficient: its name, the numbers of two judges (None: of all), its value from how often each kind of document occurs,
+#: and the unit and kind of each document, and the number of kinds.
+Coefficient = tuple[str, Any, Any, Callable[[Matrix], float | None], tuple[Numbers, Numbers, int]]
 
 
 @dataclass(frozen=True)
@@ -84,46 +88,46 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
     frame = read.frame.select("document", "query_id", numbered, "grade")
-    given = frame.filter(pl.col("grade").is_not_null()).sort("document", "grade")  # so sums have the same digits always
-    documents = frame.get_column("document").n_unique()
-    confusion = _count_together(given)
     queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
+    grades = sorted(frame.get_column("grade").drop_nulls().unique())
+    given = frame.drop_nulls("grade").with_columns(
+        place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
+        unit=pl.lit(pl.Series(choose_units(queries))).gather(pl.col("document")),
+    )
+    given = given.sort("document", "grade")  # so sums have the same digits always
+    by_document = given.group_by("document", "unit").agg(
+        (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
+    )
+    counts = by_document.drop("document", "unit").to_numpy()
+    patterns, which = np.unique(counts, axis=0, return_inverse=True)
+    number = np.bincount(which.ravel()).astype(np.float64)
+    by_unit = by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns)
+    several = int(number[patterns.sum(axis=1) > 1].sum())
+    alphas = {
+        f"alpha_{kind}": partial(_krippendorff_alpha, patterns, ordinal=kind == "ordinal")
+        for kind in ("nominal", "ordinal")
+    }
+    weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": _quadratic_weights(known.grades)}
+    places = [known.grades.index(grade) for grade in grades]  # unused grades add nothing but kinds
+    used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
+    acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
+    pairs, cells = _describe_pairs(given, used)
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
+    coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
     return Agreement(
         scale=known.name,
-        overall=_compute_overall(read.frame, given, documents, known),
-        judges=_describe_judges(given, len(judges), documents).with_columns(called[0]),
-        pairs=_describe_pairs(confusion, known).with_columns(called),
-        confusion=confusion.with_columns(called),
-        intervals=_find_intervals(given, choose_units(queries), known).with_columns(called) if intervals else None,
-    )
-
-
-def _compute_overall(frame: pl.DataFrame, given: pl.DataFrame, documents: int, scale: Scale) -> dict[str, float | None]:
-    patterns, number = _count_patterns(given, scale)
-    ties = int(count_ties(frame).get_column("tie").sum())
-    graded = number.sum()
-    several = int(number[patterns.sum(axis=1) > 1].sum())
-    return {
-        "documents": documents,
-        "coverage": float(graded / documents),
-        "several": several,
-        "tie_rate": ties / several if several else None,
-        "alpha_nominal": _krippendorff_alpha(patterns, number, ordinal=False),
-        "alpha_ordinal": _krippendorff_alpha(patterns, number, ordinal=True),
-        "ac1": _gwet_ac(patterns, number, np.eye(len(scale.grades))),
-        "ac2": _gwet_ac(patterns, number, _quadratic_weights(scale.grades)),
-    }
-
-
-def _count_patterns(given: pl.DataFrame, scale: Scale) -> tuple[Matrix, Matrix]:
-    """Return the patterns of grades, a row each: how often a document has each grade; and the documents of each pattern."""
-    counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in scale.grades]
-    by_document = given.group_by("document").agg(counts).drop("document")
-    patterns = by_document.group_by(pl.all()).len("documents").sort(by_document.columns)
-    return (
-        patterns.drop("documents").cast(pl.Float64).to_numpy(),
-        patterns.get_column("documents").cast(pl.Float64).to_numpy(),
+        overall={
+            "documents": len(queries),
+            "coverage": float(number.sum() / len(queries)),
+            "several": several,
+            "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
+            **{name: find(number) for name, find in alphas.items()},
+            **dict(zip(("ac1", "ac2"), acs, strict=True)),
+        },
+        judges=_describe_judges(given, len(judges), len(queries)).with_columns(called[0]),
+        pairs=pairs.with_columns(called),
+        confusion=_count_together(given).with_columns(called),
+        intervals=_find_intervals(coefficients).with_columns(called) if intervals else None,
     )
 
 
@@ -140,63 +144,47 @@ def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.Dat
     )
 
 
+def _pair_up(given: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each document of each two judges, the one with the smaller number first."""
+    other = given.select("document", other="judge", other_grade="grade", other_place="place")
+    return given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
+
+
 def _count_together(given: pl.DataFrame) -> pl.DataFrame:
-    """Return judge, other (their numbers, the smaller first), grade, other_grade, documents."""
-    pairs = given.join(given, on="document", suffix="_of_other").filter(pl.col("judge") < pl.col("judge_of_other"))
+    """Return judge, other (their numbers), grade, other_grade, documents."""
     key = ["judge", "other", "grade", "other_grade"]
-    named = pairs.rename({"judge_of_other": "other", "grade_of_other": "other_grade"})
-    return named.group_by(key).agg(documents=pl.len().cast(pl.Int64)).sort(key)
+    return _pair_up(given).group_by(key).agg(documents=pl.len().cast(pl.Int64)).sort(key)
 
 
-def _describe_pairs(confusion: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return judge, other, documents, agreement, kappa, kappa_quadratic."""
-    places = {grade: place for place, grade in enumerate(scale.grades)}
-    plain, quadratic = np.eye(len(places)), _quadratic_weights(scale.grades)
-    rows = []
-    for (judge, other), cells in confusion.group_by("judge", "other", maintain_order=True):
-        matrix = np.zeros_like(plain)
-        for grade, other_grade, count in cells.select("grade", "other_grade", "documents").iter_rows():
-            matrix[places[grade], places[other_grade]] = count
-        documents = int(matrix.sum())
-        agreeing = float(np.trace(matrix)) / documents
-        rows.append((judge, other, documents, agreeing, _pair_kappa(matrix, plain), _pair_kappa(matrix, quadratic)))
-    whole = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
-    shares = dict.fromkeys(("agreement", "kappa", "kappa_quadratic"), pl.Float64)
-    return pl.DataFrame(rows, schema={**whole, **shares}, orient="row")
-
-
-def _find_intervals(given: pl.DataFrame, units: NDArray[np.int64], scale: Scale) -> pl.DataFrame:
-    """Return coefficient, judge, other (their numbers), low, high; `units` has the unit of each document."""
-    grades = sorted(given.get_column("grade").unique())
-    places = [scale.grades.index(grade) for grade in grades]  # unused grades add nothing to either coefficient
+def _describe_pairs(given: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
+    """Return judge, other (their numbers), documents, agreement, kappa, kappa_quadratic; and how each kappa is computed."""
+    grades = len(weights["kappa"])
     rows: list[tuple[Any, ...]] = []
-    placed = given.with_columns(
-        unit=pl.Series(units[given.get_column("document").to_numpy()]),
-        place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
-    )
-    counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in grades]
-    by_document = placed.group_by("document", "unit").agg(counts)
-    patterns, which = np.unique(by_document.drop("document", "unit").to_numpy(), axis=0, return_inverse=True)
-    sums = _sum_by_unit(by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns))
-    for ordinal, name in ((False, "alpha_nominal"), (True, "alpha_ordinal")):
-        found = bootstrap_interval(sums, partial(_krippendorff_alpha, patterns.astype(np.float64), ordinal=ordinal))
-        rows.append((name, None, None, *(found or (None, None))))
-    pairs = placed.join(placed, on="document", suffix="_of_other").filter(pl.col("judge") < pl.col("judge_of_other"))
-    plain = np.eye(len(grades))
-    quadratic = _quadratic_weights(scale.grades)[np.ix_(places, places)]
-    for (judge, other), of in pairs.sort("judge", "judge_of_other").group_by(
-        "judge", "judge_of_other", maintain_order=True
-    ):
-        cells = (of.get_column("place") * len(grades) + of.get_column("place_of_other")).to_numpy()
-        sums = _sum_by_unit(of.get_column("unit").to_numpy(), cells, len(grades) ** 2)
-        for name, weights in (("kappa", plain), ("kappa_quadratic", quadratic)):
-            found = bootstrap_interval(sums, partial(_pair_kappa, weights=weights))
-            rows.append((name, judge, other, *(found or (None, None))))
+    coefficients: list[Coefficient] = []
+    for (judge, other), of in _pair_up(given).group_by("judge", "other", maintain_order=True):
+        cells = (of.get_column("place") * grades + of.get_column("other_place")).to_numpy()
+        kappas = {name: partial(_pair_kappa, weights=of) for name, of in weights.items()}
+        units = of.get_column("unit").to_numpy()
+        coefficients += [(name, judge, other, find, (units, cells, grades**2)) for name, find in kappas.items()]
+        matrix = np.bincount(cells, minlength=grades**2).astype(np.float64)
+        agreeing = float(np.trace(matrix.reshape(grades, grades))) / of.height
+        rows.append((judge, other, of.height, agreeing, *(find(matrix) for find in kappas.values())))
+    whole = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
+    shares = dict.fromkeys(("agreement", *weights), pl.Float64)
+    return pl.DataFrame(rows, schema={**whole, **shares}, orient="row"), coefficients
+
+
+def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
+    """Return coefficient, judge, other (their numbers), low, high."""
+    rows = [
+        (name, judge, other, *(bootstrap_interval(_sum_by_unit(*of), find) or (None, None)))
+        for name, judge, other, find, of in coefficients
+    ]
     types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-def _sum_by_unit(units: NDArray[np.int64], kinds: NDArray[np.int64], number: int) -> Matrix:
+def _sum_by_unit(units: Numbers, kinds: Numbers, number: int) -> Matrix:
     """Return how often each unit, a row, has each of so many kinds."""
     rows = np.unique(units, return_inverse=True)[1].ravel()
     table = np.zeros((rows.max(initial=-1) + 1, number))
@@ -236,19 +224,20 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
     return None if expected == 0 else 1 - float(totals.sum() - 1) * float((apart * together).sum()) / expected
 
 
-def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix) -> float | None:
+def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
     """Return Gwet's AC1 (2014; identity weights) or AC2: chance agreement follows from how evenly grades spread.
 
-    Observed agreement is over documents with two grades or more, the spread of grades over all with a grade.
+    Observed agreement is over documents with two grades or more, the spread of grades over all with a grade. `scale` has the
+    weights of all grades, used or not.
     """
     graded = patterns.sum(axis=1)
-    some, several = graded > 0, graded > 1
+    several = graded > 1
     if not several.any():
         return None
     counts, number = patterns[several], graded[several]
     agreeing = (counts * (counts @ weights - 1)).sum(axis=1) / (number * (number - 1))
     observed = float(agreeing @ documents[several] / documents[several].sum())
-    spread = documents[some] @ (patterns[some] / graded[some][:, None]) / documents[some].sum()
-    kinds = len(spread)
-    chance = float(weights.sum() * (spread * (1 - spread)).sum() / (kinds * (kinds - 1)))
+    spread = documents @ (patterns / graded[:, None]) / documents.sum()
+    kinds = len(scale)
+    chance = float(scale.sum() * (spread * (1 - spread)).sum() / (kinds * (kinds - 1)))
     return None if chance == 1 else (observed - chance) / (1 - chance)

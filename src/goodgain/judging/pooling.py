@@ -19,10 +19,9 @@ from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import GUARDED, guard_formulas
 from goodgain.files.opening import container, separator_by_name
 from goodgain.files.results import open_results
-from goodgain.files.table_writing import write_frame
-from goodgain.files.writing import atomic_write, write_with_polars
+from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.grade_table import DOCUMENT

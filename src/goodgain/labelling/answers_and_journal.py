@@ -28,7 +28,7 @@ _KEPT, _REASON = 4_000, 1_000
 _MOST_TOKENS = 2**53
 #: What vendors say of a text that is too long, and of one that a filter refuses.
 _TOO_LONG = re.compile(
-    r"context.?(?:length|window|size)|prompt is too long|input is too long|input token count|request_too_large"
+    r"context.?(?:length|window|size|limit)|prompt is too long|input is too long|input token count|request_too_large"
     r"|context the overflows|reduce the length|at least 1, got -|`inputs` (?:tokens|must have less)",
     re.IGNORECASE,
 )
@@ -246,9 +246,7 @@ class Journal:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         row = (key, *answer, query_id, doc_id, host, date)
         with self._lock, _explain_errors(self._path), self._connection:
-            columns = ", ".join((*_FIRST_COLUMNS, *_ADDED_COLUMNS))
-            question = f"INSERT OR REPLACE INTO answers ({columns}) VALUES ({','.join('?' * len(row))})"
-            self._connection.execute(question, row)
+            self._connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", row)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,10 @@ def write_batch(requests: Iterable[Request], path: Path, limits: Limits) -> dict
 
 def _keep_within(requests: Iterable[Request], limits: Limits) -> Iterator[Request]:
     """Yield the requests until the budget is spent."""
-    calls = tokens = 0
-    for request in requests:
-        calls, tokens = calls + 1, tokens + request.most_tokens
-        if (limits.max_calls is not None and calls > limits.max_calls) or (
-            limits.max_tokens is not None and tokens > limits.max_tokens
-        ):
+    tokens = 0
+    for request in islice(requests, limits.max_calls):
+        tokens += request.most_tokens
+        if limits.max_tokens is not None and tokens > limits.max_tokens:
             return
         yield request
 
@@ -92,12 +91,12 @@ def _make_anthropic_line(request: Request) -> dict[str, Any]:
     return {"custom_id": request.key, "params": params | temperature | dict(asked.extra_body or {})}
 
 
-def read_batch(path: Path, requests: Iterable[Request | None], journal: Journal) -> int:
+def read_batch(path: Path, requests: Iterable[Request], journal: Journal) -> int:
     """Read a batch service's answers into the journal, and return how many belong to these requests.
 
     An answer in the journal is kept, unless it is a failure. Lines of other jobs are left out, with a notice.
     """
-    asked = {request.key: request for request in requests if request is not None}
+    asked = {request.key: request for request in requests}
     known = journal.find(asked)
     taken: set[str] = set()
     others = 0

@@ -43,12 +43,12 @@ class Plan(NamedTuple):
 Report = Callable[[Answer, Spent], object]
 
 
-def plan_calls(requests: Sequence[Request | None], journal: Journal, *, retry_failed: bool = False) -> Plan:
+def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
     """Sort requests into those to send and those that the journal answers.
 
     A failure in the journal is an answer too, and is not sent again. With `retry_failed` only failures are sent.
     """
-    by_key = {request.key: request for request in requests if request is not None}
+    by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
     asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
     usable = Counter(by_key[key].parameters.model for key, answer in known.items() if not answer.failed)

@@ -15,7 +15,7 @@ from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows,
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, read_lines, separator_by_name, stem
-from goodgain.files.table_reading import cast_texts, read_column_names, read_frame, read_table
+from goodgain.files.table_reading import cast_texts, read_container, read_frame, read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, is_path
 from goodgain.judging.pooling import TEXTS, pick_fullest_texts, pool
@@ -143,34 +143,25 @@ def _kind_of(source: Any) -> str:
 
 def _list_columns(path: Path) -> list[str]:
     """Return the names of the columns of a file; TREC text has none."""
-    separator, kind = separator_by_name(path), container(path)
+    kind = container(path)
     try:
         if kind == "parquet":
-            return read_column_names(read_bytes(path), path, kind)
-        if separator is None and kind != "jsonl":
-            return []
+            return read_container(read_bytes(path), path, kind, rows=1).columns
         with open_stream(path) as file:
             first = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
-        if separator is not None:
-            return first.replace('"', "").split(separator)
-        return list(loads(first))
+        return list(loads(first)) if kind == "jsonl" else first.replace('"', "").split(separator_by_name(path))
     except (InputError, NotJSONError, TypeError):  # reading it raises the error
         return []
 
 
 def _read_sheet(source: Any) -> pl.DataFrame:
     """Return the documents of a sheet that have no grade yet."""
-    origins: RowSource = FrameRows("the sheet")
-    if is_path(source):
-        frame, origins, _ = read_table(Path(source), dict.fromkeys(_SHEET, pl.String))
-    else:
-        frame = read_frame(source, "the documents")
+    frame, origins = _open_texts(source, _SHEET, "the sheet")
     label = origins.label
     missing = [name for name in DOCUMENT if name not in frame.columns]
     if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}. Give a sheet that goodgain pool wrote")
-    known = [name for name in _SHEET if name in frame.columns]
-    rows = cast_texts(frame.select(known), known, label)
+    rows = cast_texts(frame, frame.columns, label)
     check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])
     rows = unguard_ids(rows, DOCUMENT, label)
     return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
@@ -194,12 +185,9 @@ def read_queries(source: Any) -> pl.DataFrame:
     >>> read_queries({"q1": "when was the dam built"}).rows()
     [('q1', 'when was the dam built', None)]
     """
-    rows: RowSource
     data_set = _load_ir_dataset(str(source)) if is_path(source) and not Path(source).exists() else None
-    if data_set is not None:
-        frame, rows = data_set, FrameRows(str(source))
-    else:
-        frame, rows = _open_texts(source, ("query_id", "text", "description"), "the queries", others=_QUERY_TEXT)
+    columns = ("query_id", "text", "description", *_QUERY_TEXT)
+    frame, rows = _open_texts(source if data_set is None else data_set, columns, "the queries")
     name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
     description = {name: name for name in ("description",) if name in frame.columns}
     texts = _check_texts(frame, {"query_id": "query_id", "text": name} | description, rows)
@@ -230,43 +218,36 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
     return texts
 
 
-def _open_texts(
-    source: Any, columns: tuple[str, ...], label: str, *, others: tuple[str, ...] = ()
-) -> tuple[pl.DataFrame, RowSource]:
-    """Return a table of texts, and how errors name its rows."""
-    types = dict.fromkeys((*columns, *others), pl.String)
+def _open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.DataFrame, RowSource]:
+    """Return those of these columns that a table of texts has, and how errors name its rows."""
     if isinstance(source, Mapping):
         return _read_dict(source, columns[0], label), FrameRows(label)
     if not is_path(source):
-        return read_frame(source, label, [*types]), FrameRows(label)
+        return read_frame(source, label, columns), FrameRows(label)
     path = Path(source)
-    if separator_by_name(path) == "\t":
-        return _read_tab_separated(path, columns)
-    table = read_table(path, types)
-    return table.frame, table.rows
+    if separator_by_name(path) == "\t" and "grade" not in columns:
+        return _read_tab_separated(path, columns[:3])
+    frame, rows, _ = read_table(path, dict.fromkeys(columns, pl.String))
+    return frame, rows
 
 
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
     """Read TSV, which has no header unless its first value is the first of these columns."""
     content = read_lines(path)
     try:
-        text = content.data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read ({error}). Write it again as UTF-8") from error
-    rows, lines = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        fields = line.rstrip("\r").split("\t")
-        fields[0] = fields[0].strip(BLANKS)
-        if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
-            continue
-        if not 2 <= len(fields) <= len(columns):
-            raise InputError(
-                f"{path}, line {number}: has {len(fields)} fields with tabs between. Give {columns[0]} and text"
-            )
-        rows.append([*fields, *[None] * (len(columns) - len(fields))])
-        lines.append(number)
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-    return frame, TextLines(str(path), content, lines)
+        found = pl.read_csv(
+            "\t".join(columns).encode() + b"\n" + content.data, separator="\t", quote_char=None, infer_schema=False
+        )
+    except pl.exceptions.PolarsError as error:
+        wide = (number for number, line in enumerate(content.lines(), 1) if line.count(b"\t") >= len(columns))
+        reason = next((f"line {number} has too many fields" for number in wide), str(error).splitlines()[0])
+        wanted = " and ".join(columns[:2])
+        raise InputError(f"{path}: cannot be read ({reason}). Give {wanted} with a tab between, in UTF-8") from error
+    key = pl.col(columns[0]).str.strip_chars(BLANKS)
+    is_header = (pl.col("line") == 1) & (key == columns[0])
+    is_blank = (key.fill_null("") == "") & pl.all_horizontal(pl.col(columns[1:]).is_null())
+    found = found.with_columns(key).with_row_index("line", 1).filter(~is_header & ~is_blank)
+    return found.drop("line"), TextLines(str(path), content, found.get_column("line").to_list())
 
 
 def _read_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:

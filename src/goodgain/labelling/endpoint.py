@@ -5,10 +5,12 @@ The `openai` client retries, obeys Retry-After and keeps the timeout. Its HTTP c
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -107,10 +109,18 @@ _UNREADABLE = 599
 #: Statuses that hold for every call: no further call can succeed.
 _HOPELESS = {
     401: "the key is not accepted. Set the variable {key}",
-    402: "the account has no credit. Add some",
+    402: "the account has no credit, or its budget is spent. Add some",
     403: "the key may not use this model or endpoint. Give another model= or key_variable=",
     404: "the endpoint or the model is not there. Check base_url= and model=",
 }
+#: Such a status -> what an error with another status says that means the same: of OpenAI, Anthropic, LiteLLM's proxy.
+_MEANS = {
+    402: r"insufficient_quota|credit balance is too low|API usage limits|budget_exceeded|Budget has been exceeded"
+    r"|ExceededBudget|crossed budget",
+    404: r"Invalid model name passed|no healthy deployments for this model",
+}
+#: A body is read up to so many bytes, and in so many times the seconds without a byte.
+_LARGEST, _WHOLE = 16 << 20, 10
 
 
 class UnreachableError(StoppedError):
@@ -123,7 +133,7 @@ class Endpoint:
     """An OpenAI-compatible endpoint, asked through the `openai` client. Threads may share one.
 
     Without `base_url` its address is in the variable OPENAI_BASE_URL; none is built in. The key is sent, and hidden in all
-    that comes back. Every request, retries included, counts in the budget.
+    that comes back. Every request, retries included, counts in the budget. A request may take ten times `timeout`.
     """
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
@@ -153,7 +163,10 @@ class Endpoint:
 
         class CountedClient(openai.DefaultHttpxClient):
             def send(self, request: Any, **options: Any) -> Any:
-                return endpoint._count(lambda: super(CountedClient, self).send(request, **options))
+                send = super().send
+                end = time.monotonic() + _WHOLE * timeout
+                late = openai.APITimeoutError(request)
+                return endpoint._count(lambda: _read_body(send(request, **options | {"stream": True}), end, late))
 
         self._client = openai.OpenAI(
             base_url=url,
@@ -189,9 +202,7 @@ class Endpoint:
         known = [*(name for name in _REMEDIES if name in body), *(request.parameters.extra_body or ())]
         known += ["json_schema"] if request.parameters.schema else []
         try:
-            self._client.chat.completions.with_raw_response.create(
-                model=body.pop("model"), messages=body.pop("messages"), extra_body=body
-            )
+            self._client.post("/chat/completions", cast_to=type(None), body=body)
         except Exception as error:
             failure = error
         else:
@@ -244,8 +255,8 @@ class Endpoint:
             code = str(error.get("code") if isinstance(error, dict) else "")
             response.status_code = int(code) if re.fullmatch("[45][0-9][0-9]", code) else _BAD_REQUEST
         if not response.is_success:
-            summary = _summarize(response)
-            if "insufficient_quota" in summary or find_failure(response.status_code, summary):
+            status, summary = response.status_code, _summarize(response)
+            if _find_kind(status, summary) in _HOPELESS or find_failure(status, summary):
                 response.headers["x-should-retry"] = "false"  # the client obeys it
             if not was_good or (isinstance(found, dict) and "choices" not in found):
                 return 0, 0
@@ -259,7 +270,7 @@ class Endpoint:
         An error that does not come from the endpoint is raised again.
         """
         openai = self._openai
-        if isinstance(error, openai.APITimeoutError):
+        if openai.APITimeoutError in (type(error), type(error.__cause__)):
             return Answer(None, "no answer in time", "timeout")
         if isinstance(error, openai.APIConnectionError):
             cause = error.__cause__ or error
@@ -278,15 +289,14 @@ class Endpoint:
         failure = find_failure(status, summary)
         if failure is not None:
             return Answer(None, said, failure)
-        if status in (_BAD_REQUEST, 422):
-            named = (name for name in known if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", summary))
-            return next(named, None) or Answer(None, said, f"http_{status}")
-        kind = 402 if status == 429 and "insufficient_quota" in summary else status
+        kind = _find_kind(status, summary)
         if kind in _HOPELESS:
             raise StoppedError(
                 f"{self.host} answers {status}: {_HOPELESS[kind].format(key=self._key.variable)} ({said})"
             )
-        return Answer(None, said, f"http_{status}")
+        named = (name for name in known if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", summary))
+        refused = next(named, None) if status in (_BAD_REQUEST, 422) else None
+        return refused or Answer(None, said, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
         """Return a redirect, which is not followed, as a failure; raise `StoppedError` before the first answer."""
@@ -309,6 +319,27 @@ class Endpoint:
     def _shorten(self, text: str) -> str:
         """Return a text of the endpoint in one line of at most 300 characters, without secrets."""
         return self._key.hide(" ".join(text.split()))[:_SAID]
+
+
+def _read_body(response: Any, end: float, late: Exception) -> Any:
+    """Return a response with its body, cut where it is too large to be an answer; raise `late` if it goes on after `end`."""
+    body = bytearray()
+    with contextlib.closing(response):
+        for piece in response.iter_bytes():
+            body += piece
+            if time.monotonic() > end:
+                raise late
+            if len(body) > _LARGEST:
+                break
+    headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
+    return type(response)(response.status_code, headers=headers, content=bytes(body), request=response.request)
+
+
+def _find_kind(status: int, summary: str) -> int:
+    """Return the status that an error means."""
+    if status not in (_BAD_REQUEST, 429):
+        return status
+    return next((kind for kind, said in _MEANS.items() if re.search(said, summary, re.IGNORECASE)), status)
 
 
 def _parse(response: Any) -> Any:

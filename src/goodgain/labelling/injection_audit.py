@@ -26,7 +26,7 @@ _NEUTRAL = (
 )
 
 #: Requests for the documents as they are, with each attack, and with neutral text of its length.
-Audit = dict[str, list[Request | None]]
+Audit = dict[str, list[Request]]
 
 
 def prepare_audit(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, documents: int) -> Audit:
@@ -53,7 +53,7 @@ def count_rises(audit: Audit, answers: Mapping[str, Answer], top: int) -> pl.Dat
         rose (how many get a higher grade with the attack), rose_neutral (with neutral text), share, share_neutral.
     """
     grades = {
-        kind: [answers[request.key].grade if request and request.key in answers else None for request in requests]
+        kind: [answers[request.key].grade if request.key in answers else None for request in requests]
         for kind, requests in audit.items()
     }
     rows = []

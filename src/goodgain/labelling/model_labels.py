@@ -102,7 +102,7 @@ def label(
         max_tokens: the limit of all tokens, sent and received.
         requests_per_minute: how many requests in any sixty seconds.
         tokens_per_minute: the rate limit in tokens.
-        timeout: the most seconds without a byte from the endpoint.
+        timeout: the most seconds without a byte from the endpoint; a whole answer may take ten times as long.
         tries: how often a call is sent that failed and may succeed later.
         key_variable: the environment variable with the key.
 
@@ -147,42 +147,27 @@ def label(
         if older:
             notice(f"{older}. To go on with them, give prompt='{FIRST_PROMPT}'")
         if not plan.to_send:
-            return collect_grades(job.asked, plan.known)
+            return collect_grades(job.requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
             answers = send_calls(plan, endpoint, kept)
-    grades = collect_grades(job.asked, answers)
+    grades = collect_grades(job.requests, answers)
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
         notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
-    warning = find_shortfall(job.asked, answers)
+    warning = find_shortfall(job.requests, answers)
     if warning:
         notice(warning)
     return grades
 
 
-class Asked(NamedTuple):
-    """A document, its judge, and the request; None if there is no text to show."""
-
-    query_id: str
-    doc_id: str
-    judge: str
-    cut: bool
-    request: Request | None
-
-
 class Job(NamedTuple):
-    """What is asked of each document by each judge, and what it was made of."""
+    """A request for each judge and document, in this order, and what they were made of."""
 
-    asked: list[Asked]
+    requests: list[Request]
     wanted: pl.DataFrame
     systems: list[str]
     prompt: Prompt
     parameters: list[Parameters]
-
-    @property
-    def requests(self) -> list[Request | None]:
-        """The requests, in the order of the documents and judges."""
-        return [one.request for one in self.asked]
 
 
 def prepare_job(
@@ -212,18 +197,13 @@ def prepare_job(
     if samples > 1 and not parameters[0].temperature:
         raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
     wanted, systems = collect_documents(source, queries, **documents)
-    ids = wanted.select("query_id", "doc_id", "cut").rows()
-    found = []
+    requests = []
     for one in parameters:
         judge = _name_judge(told, one, documents)
         for number in range(1, samples + 1):
             called = f"{judge}#{number}" if samples > 1 else judge
-            requests = make_requests(wanted, told, one, sample=number)
-            found += [
-                Asked(query, doc, called, cut, request)
-                for (query, doc, cut), request in zip(ids, requests, strict=True)
-            ]
-    return Job(found, wanted, systems, told, parameters)
+            requests += make_requests(wanted, told, one, judge=called, sample=number)
+    return Job(requests, wanted, systems, told, parameters)
 
 
 def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
@@ -258,22 +238,27 @@ _NO_TEXT = Answer(None, "there is no text to show", "no_text")
 _NOT_SENT = Answer(None, None, "not_sent")
 
 
-def collect_grades(job: Iterable[Asked], answers: Mapping[str, Answer]) -> pl.DataFrame:
+def _find_answer(request: Request, answers: Mapping[str, Answer]) -> Answer:
+    return _NO_TEXT if request.document is None else answers.get(request.key, _NOT_SENT)
+
+
+def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -> pl.DataFrame:
     """Return one row for each document and judge, with its answer."""
     rows = []
-    for query_id, doc_id, judge, cut, request in job:
-        answer = _NO_TEXT if request is None else answers.get(request.key, _NOT_SENT)
-        rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw, cut))
+    for one in requests:
+        answer = _find_answer(one, answers)
+        told = answer.grade, answer.reason, answer.status, answer.raw
+        rows.append((one.query_id, one.doc_id, one.judge, *told, one.cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
 
 
-def find_shortfall(job: Sequence[Asked], answers: Mapping[str, Answer]) -> str:
+def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
     """Say that nothing or less than half of a job was graded, and why; "" where more was."""
-    found = [answers.get(one.request.key, _NOT_SENT) if one.request else _NO_TEXT for one in job]
+    found = [_find_answer(one, answers) for one in requests]
     graded = sum(answer.grade is not None for answer in found)
-    if not job or 2 * graded >= len(job):
+    if not found or 2 * graded >= len(found):
         return ""
-    told = f"{'nothing was graded' if not graded else f'only {graded:,} of {len(job):,} documents were graded'}"
+    told = f"only {graded:,} of {len(found):,} documents were graded" if graded else "nothing was graded"
     tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
     return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
 

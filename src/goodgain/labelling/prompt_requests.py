@@ -174,21 +174,26 @@ def check_number(name: str, value: Any, least: float, most: float, *, others: st
 
 @dataclass(frozen=True)
 class Request:
-    """One call, and the key of its answer. The messages are made on demand: most calls have answers."""
+    """What a judge is asked of a document (None: there is no text to show), and the key of the answer.
+
+    The messages are made on demand: most calls have answers.
+    """
 
     key: str
     prompt: Prompt
     parameters: Parameters
     query: str
-    document: str
+    document: str | None
     description: str | None = None
     query_id: str = ""
     doc_id: str = ""
+    judge: str = ""
+    cut: bool = False
 
     @property
     def messages(self) -> list[Message]:
         """The messages of the call."""
-        return self.prompt.messages(self.query, self.document, description=self.description)
+        return self.prompt.messages(self.query, self.document or "", description=self.description)
 
     @property
     def body(self) -> dict[str, Any]:
@@ -226,22 +231,21 @@ class Request:
 
 
 def make_requests(
-    wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, sample: int = 1
-) -> list[Request | None]:
-    """Return a request for each document of `collect_documents`, None for one without text; samples have their own keys."""
-    found: list[Request | None] = []
-    columns = wanted.select("query", "text", "description", "query_id", "doc_id")
-    for query, text, description, query_id, doc_id in columns.iter_rows():
-        if text is None:
-            found.append(None)
-        else:
-            key = make_key(prompt, parameters, query, text, description, sample=sample)
-            found.append(Request(key, prompt, parameters, query, text, description, query_id, doc_id))
-    return found
+    wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
+) -> list[Request]:
+    """Return a request for each document of `collect_documents`; each sample has its own keys."""
+    columns = wanted.select("query", "text", "description", "query_id", "doc_id", "cut")
+    return [
+        Request(
+            make_key(prompt, parameters, query, text, description, sample=sample),
+            *(prompt, parameters, query, text, description, query_id, doc_id, judge, cut),
+        )
+        for query, text, description, query_id, doc_id, cut in columns.iter_rows()
+    ]
 
 
 def make_key(
-    prompt: Prompt, parameters: Parameters, query: str, text: str, description: str | None, *, sample: int = 1
+    prompt: Prompt, parameters: Parameters, query: str, text: str | None, description: str | None, *, sample: int = 1
 ) -> str:
     """Return the key of an answer: all that can change it."""
     return _hash(json.dumps([parameters.key, _hash(prompt.text), query, description, text, sample]))

@@ -62,10 +62,12 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table of a batch; batches share no query."""
-        self._good_gain.add(raise_tally(tallied, self._rels, self._label))
+        """Add the tally and the ranking table of a batch, with its unjudged documents; batches share no query."""
+        self._good_gain.add(_raise_tally(tallied, self._rels, self._label))
         if self._ranked is not None and table is not None:
-            self._ranked.add(_raise_table(table, self._label))
+            rows = nw.from_native(table.rows).drop("doc_id", strict=False)
+            raised = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
+            self._ranked.add(RankingTable(raised, table.retrieved))
 
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted), and a Float64 column per measure."""
@@ -75,7 +77,7 @@ class RaisedScores:
         return values.join(self._ranked.finish(), on="query_id", how="left", maintain_order="left")
 
 
-def raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> pl.DataFrame:
+def _raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> pl.DataFrame:
     """Return the tally with this label for every new unjudged result."""
     raised = {}
     for k, rel in enumerate(rels):
@@ -83,36 +85,6 @@ def raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> p
             raised[f"GR{k}"] = pl.col(f"GR{k}") + pl.col("Unjudged")
             raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * label
     return tallied.with_columns(**raised)
-
-
-def _raise_table(table: RankingTable, label: float) -> RankingTable:
-    if table.retrieved is None:
-        rows = nw.from_native(table.rows)
-        return RankingTable(rows.with_columns(nw.col("relevance").fill_null(label)).to_native(), None)
-    judged = table.rows.drop("doc_id", strict=False).filter(pl.col("relevance").is_not_null())
-    raised = tabulate_unjudged(judged, table.retrieved).with_columns(relevance=pl.lit(label))
-    return RankingTable(pl.concat([judged, raised.select(judged.columns).cast(dict(judged.schema))]), table.retrieved)
-
-
-def tabulate_unjudged(judged: pl.DataFrame, retrieved: pl.DataFrame) -> pl.DataFrame:
-    """Return query and the columns of positions of documents without a label: all places without a judged document.
-
-    Places ascend within each column, so the columns of a row can belong to different documents. A measure uses one column.
-
-    Args:
-        judged: query, columns of positions, relevance: the documents with a label.
-        retrieved: query, NumRet.
-    """
-    places = retrieved.select("query", place=pl.int_ranges(1, pl.col("NumRet") + 1)).explode("place")
-    columns: list[pl.Series] = []
-    for name in judged.columns:
-        if name in ("query", "relevance"):
-            continue
-        taken = judged.select("query", place=pl.col(name).cast(pl.Int64))
-        free = places.join(taken, on=["query", "place"], how="anti", maintain_order="left")
-        columns = columns or [free.get_column("query")]
-        columns.append(free.get_column("place").alias(name))
-    return pl.DataFrame(columns)
 
 
 _DOCUMENT = ("query_id", "doc_id")

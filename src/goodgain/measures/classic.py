@@ -7,12 +7,11 @@ ir_measures compute its other measures.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import narwhals as nw
 
-from goodgain.measures.declaration import Declaration
+from goodgain.measures.declaration import Declaration, declare
 from goodgain.measures.not_in_ir_measures import IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.terms import Ranks, divide, divide_rows
 
@@ -47,14 +46,7 @@ def _compute_rbp(ranks: Ranks) -> nw.Expr:
 DECLARED: dict[str, Declaration] = {}
 
 
-def _declare(
-    name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
-) -> Declaration:
-    common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "classic"}
-    declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
-    return declared
-
-
+_declare = partial(declare, DECLARED, {"better": "up", "bounds": ("0", "1"), "family": "classic"})
 _declare(
     "nDCG",
     "Normalised Discounted Cumulative Gain",

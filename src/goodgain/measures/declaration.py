@@ -10,11 +10,20 @@ from functools import cached_property
 from typing import Any, Literal
 
 import ir_measures
+import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.parameters import COMPUTED_RULES, LEDGER_RULES, Rule, find_computed_rule, read_parameters
-from goodgain.measures.terms import LedgerValue, build_value
+from goodgain.measures.parameters import (
+    COMPUTED_RULES,
+    LEDGER_RULES,
+    Rule,
+    check_given,
+    check_needed,
+    find_choices,
+    read_parameters,
+)
+from goodgain.measures.terms import UpTo
 
 DEFAULT_REL = 2
 
@@ -80,19 +89,13 @@ class Declaration:
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
 
     @property
-    def is_over_ledger(self) -> bool:
-        """Whether it is computed from the ledger, else from one ranking."""
-        return self.family in ("good gain", "counts")
-
-    @property
     def is_over_iterations(self) -> bool:
         """Whether @ is a cutoff in iterations, else one in ranks."""
-        return self.is_over_ledger or self.family == "session"
+        return self.family in ("good gain", "counts", "session")
 
-    @property
-    def rules(self) -> Mapping[str, Rule]:
-        """The allowed values of its parameters."""
-        return LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
+    def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
+        """Return the allowed values of a parameter: its choices, or those of its name; None if it must have its default."""
+        return find_choices(info) or (LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES).get(name)
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
@@ -136,7 +139,7 @@ class Declaration:
     def parameters(self) -> list[str]:
         """The names of the parameters in brackets."""
         known = self.measure.SUPPORTED_PARAMS.items()
-        return [n for n, info in known if n != self.measure.AT_PARAM and find_computed_rule(self.rules, n, info)]
+        return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
 
     @property
     def arrow(self) -> str:
@@ -146,25 +149,28 @@ class Declaration:
     def computes(self, measure: ir_measures.Measure) -> bool:
         """Return whether goodgain computes a measure of this name with its parameters."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
-        if any(name not in known or not self._allows(name, value, known[name]) for name, value in given.items()):
-            return False
+        for name, value in given.items():
+            rule = self.find_rule(name, known[name]) if name in known else None
+            if name not in known or not (value == known[name].default if rule is None else rule.allows(value)):
+                return False
         return all(name in given for name, info in known.items() if info.required) and self.takes(given)
-
-    def _allows(self, name: str, value: Any, info: ParamInfo) -> bool:
-        rule = find_computed_rule(self.rules, name, info)
-        return value == info.default if rule is None else rule.allows(value)
 
 
 class ExactMean(ir_measures.MeanAgg):
-    """A mean for ir_measures with an exact sum: the same for every order of the queries."""
+    """A mean for ir_measures with an exact sum: the same for every order of the queries.
 
-    def __init__(self) -> None:
+    With `skip_nan` it is over the queries with a value: NaN is the value of a query without one.
+    """
+
+    def __init__(self, *, skip_nan: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # theirs
         self._values: list[float] = []
+        self._skip_nan = skip_nan
 
     def add(self, value: float) -> None:
         """Add the value of a query."""
-        self._values.append(value)
+        if not (self._skip_nan and math.isnan(value)):
+            self._values.append(value)
 
     def result(self) -> float:
         """Return the mean; NaN without values, or if a value is not finite."""
@@ -176,44 +182,29 @@ class DeclaredMeasure(ir_measures.Measure):
     """A measure with a declaration, in the form of ir_measures: `SRE(rel=3)@5`, `RankDCG@10`."""
 
     declaration: Declaration
+    __name__: str
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
-        for name, value in self.params.items():
-            self._check(name, value)
-
-    def _check(self, name: str, value: Any) -> None:
         declared = self.declaration
-        if name not in self.SUPPORTED_PARAMS:
-            if name == "cutoff":
-                of_iterations = declared.is_over_iterations
-                at, whole = ("@i", "all iterations of a query") if of_iterations else ("@k", "the whole ranking")
-                raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
-            takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
-            raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
-        rule = find_computed_rule(declared.rules, name, self.SUPPORTED_PARAMS[name])
-        if rule is not None and not rule.allows(value):
-            raise MeasureError(f"{declared.name}: {name}={value!r} is not allowed; {name} is {rule.words}")
+        if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
+            at, whole = (
+                ("@i", "all iterations of a query") if declared.is_over_iterations else ("@k", "the whole ranking")
+            )
+            raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
+        check_given(self, declared.find_rule)
 
     def validate_params(self) -> None:
         """Raise `MeasureError` if a required parameter is missing, or some cannot be combined."""
-        declared = self.declaration
-        for name, info in self.SUPPORTED_PARAMS.items():
-            if info.required and name not in self.params:
-                rule = find_computed_rule(declared.rules, name, info)
-                place = ", written after @" if name == self.AT_PARAM else ""
-                remark = f"; write {declared.name}@3" if name == "cutoff" else ""
-                raise MeasureError(
-                    f"{declared.name} needs the parameter {name}{place}: {rule.words if rule else info.desc}{remark}"
-                )
-        if not declared.computes(self):
+        check_needed(self, self.declaration.find_rule)
+        if not self.declaration.computes(self):
             given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-            raise MeasureError(f"{declared.name} cannot be computed with {given} together; leave one out")
+            raise MeasureError(f"{self.declaration.name} cannot be computed with {given} together; leave one out")
         self.validated = True
 
     def aggregator(self) -> ExactMean:
         """Return the aggregator of the values of queries, for ir_measures."""
-        return ExactMean()
+        return ExactMean(skip_nan=isinstance(self, RankedMeasure))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: the class is made from the declaration, and pickle cannot find it."""
@@ -242,10 +233,18 @@ class SessionMeasure(IterationMeasure):
 class GoodGainMeasure(IterationMeasure):
     """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
+    @property
+    def along(self) -> pl.Expr:
+        """The value at each row of a ledger joined with its pools."""
+        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
+        return value.cast(pl.Float64).alias(str(self))
+
     @cached_property
-    def value(self) -> LedgerValue:
-        """The value at iteration i, for the parameters of this measure."""
-        return build_value(self.declaration.formula, read_parameters(self))
+    def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
+        """The value of each query at one i, from the row of that i, the pools and sums, and these sums (`UpTo.sums`)."""
+        sums: dict[str, pl.Expr] = {}
+        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
+        return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):
@@ -261,18 +260,6 @@ class RankedMeasure(DeclaredMeasure):
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
             return made
         return type(theirs)(**{name: value for name, value in made.params.items() if name not in own})
-
-    def aggregator(self) -> ExactMean:
-        """Return the aggregator for ir_measures: the mean over the queries with a value."""
-        return _MeanOfValues()
-
-
-class _MeanOfValues(ExactMean):
-    """The mean without NaN, the value of a query without one; NaN if no query has a value."""
-
-    def add(self, value: float) -> None:
-        if not math.isnan(value):
-            super().add(value)
 
 
 def _simplify(value: Any) -> Any:
@@ -315,6 +302,13 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
     made: DeclaredMeasure = kind()
     _MADE[declared.name] = made
     return made
+
+
+def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
+    """Add a declaration to `declared`, with details that override the common ones, and return its measure."""
+    made = Declaration(*parts, **{**common, **details})
+    declared[made.name] = made
+    return made.measure
 
 
 #: The run of the examples as Python code, over iterations or ranks, and its judgments: `a`, `c` and `e` are good.

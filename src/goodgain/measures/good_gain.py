@@ -8,12 +8,13 @@ expression holds at any later i. A query without a search has i = 0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import DEFAULT_REL, Declaration, GoodGainMeasure
+from goodgain.measures.declaration import DEFAULT_REL, Declaration, GoodGainMeasure, declare
 from goodgain.measures.terms import UpTo, divide_rows
 
 i = pl.col("iteration")
@@ -33,26 +34,17 @@ gain_per_result = divide(G, R)
 _REL = {
     "rel": ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest label that is good (inclusive), above 0")
 }
-_AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
-_GOOD = _REL | _AT_I
+AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
+GOOD = _REL | AT_I
 
-#: Every measure declared below, by name.
-MEASURES: dict[str, GoodGainMeasure] = {}
+_DECLARED: dict[str, Declaration] = {}
+_COMMON = {"better": "up", "bounds": ("0", ""), "family": "good gain", "own": GOOD}
 
 
-def _declare(
-    name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
-) -> GoodGainMeasure:
-    common = {
-        "better": "up",
-        "bounds": ("0", ""),
-        "source": f"Retrieved Good Gain guideline, {name}@i",
-        "family": "good gain",
-        "own": _GOOD,
-    }
-    measure: GoodGainMeasure = Declaration(name, title, definition, formula, **common | details).measure  # type: ignore[assignment]  # over the ledger
-    MEASURES[name] = measure
-    return measure
+def _declare(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
+    common = {**_COMMON, "source": f"Retrieved Good Gain guideline, {name}@i"}
+    made: GoodGainMeasure = declare(_DECLARED, common, name, *parts, **details)
+    return made
 
 
 CG = _declare(
@@ -136,6 +128,7 @@ SRR = _declare(
     better="down",
     bounds=("0", "1"),
     example=("SRR@2", 0.16666666666666666),
+    remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     from_labels="sum",
 )
 #: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
@@ -209,7 +202,7 @@ EvidenceRecall = _declare(
     example=("EvidenceRecall@2", 0.6666666666666666),
     remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
 )
-_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | _AT_I
+_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 SearchPrecision = _declare(
     "SearchPrecision",
     "Search Precision",
@@ -231,14 +224,8 @@ SearchGain = _declare(
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
 )
-
-
-def _declare_count(
-    name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
-) -> GoodGainMeasure:
-    common = {"family": "counts", "source": "counts of the ledger", "own": _AT_I}
-    return _declare(name, title, definition, formula, **common | details)
-
+_COUNT = {**_COMMON, "family": "counts", "source": "counts of the ledger", "own": AT_I}
+_declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
 
 NumIter = _declare_count(
     "NumIter",
@@ -272,7 +259,7 @@ NumGood = _declare_count(
     "Number of Good Results",
     "sum GR_k",
     lambda upto: upto.total(GR),
-    own=_GOOD,
+    own=GOOD,
     example=("NumGood@2", 2.0),
     from_labels="sum",
 )
@@ -293,3 +280,6 @@ NumUnjudged = _declare_count(
     better="down",
     example=("NumUnjudged@2", 1.0),
 )
+
+#: Every measure declared above, by name.
+MEASURES: dict[str, GoodGainMeasure] = {name: declared.measure for name, declared in _DECLARED.items()}  # type: ignore[misc]  # over the ledger

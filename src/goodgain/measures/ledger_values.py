@@ -45,7 +45,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
         values = rows.lazy().select(  # lazy: Polars computes a shared sum once
-            "query_id", "iteration", *(_name_value(measure, measure.value.along) for measure in group)
+            "query_id", "iteration", *(measure.along for measure in group)
         )
         result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
     return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
@@ -110,7 +110,7 @@ def _compute_at_cutoff(
     """
     i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
     so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
-    sums = {name: x for measure in measures for name, x in measure.value.sums.items()}
+    sums = {name: x for measure in measures for name, x in measure.at_cutoff[1].items()}
     summed = so_far.lazy().group_by("query", maintain_order=True).agg(x.alias(name) for name, x in sums.items())
     here = ledger.filter(pl.col("iteration") == i).select("query", *_COUNTED)
     return (
@@ -118,12 +118,8 @@ def _compute_at_cutoff(
         .join(here, on="query", how="left", maintain_order="left")
         .with_columns(pl.col(*_COUNTED).fill_null(0))
         .join(summed.collect(), on="query", how="left", maintain_order="left")
-        .select(_name_value(measure, measure.value.at) for measure in measures)
+        .select(measure.at_cutoff[0] for measure in measures)
     )
-
-
-def _name_value(measure: GoodGainMeasure, value: pl.Expr) -> pl.Expr:
-    return value.cast(pl.Float64).alias(str(measure))
 
 
 #: Rows of the ledger scored together: each call has a fixed cost, and more rows need more memory.

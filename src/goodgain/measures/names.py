@@ -16,7 +16,7 @@ from goodgain.measures import classic, not_in_ir_measures, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import CG, DCGG, MEASURES
 from goodgain.measures.not_in_ir_measures import RankDCG
-from goodgain.measures.parameters import COMPUTED_RULES, check_parameters, read_parameters
+from goodgain.measures.parameters import check_given, check_parameters, read_parameters
 
 #: Name -> declaration: the measures over one ranking that ir_measures lacks, then all that are computed here.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
@@ -140,7 +140,11 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    _finish(CG, complete=False, rel=rel)  # one error for a wrong rel, not one per measure
+    if rel is not None:
+        try:
+            CG(rel=rel)
+        except MeasureError as error:  # one for a wrong rel, not one per measure
+            raise MeasureError(str(error).removeprefix("CG: ")) from None
     found: dict[ir_measures.Measure, None] = {}
     errors: dict[str, None] = {}
     for item in _list_items(measures):
@@ -166,7 +170,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
         measures = [measures]
     for item in measures:
         if isinstance(item, str):
-            yield from _split(item)
+            yield from _ONE_NAME.findall(item)
         elif isinstance(item, ir_measures.Measure):
             yield item
         else:
@@ -289,41 +293,22 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
     """Return a measure in its normal form, with the threshold of the call if it uses one and names none."""
     made = _simplify(measure)
-    if (
-        rel is not None
-        and isinstance(made, IterationMeasure)
-        and made.declaration.uses_rel
-        and "rel" not in made.params
-    ):
-        made = made(rel=rel)
+    if rel is not None and isinstance(made, IterationMeasure) and made.declaration.uses_rel:
+        made = made(**{"rel": rel, **made.params})
     if complete and isinstance(made, (IterationMeasure, RankedMeasure)):
         made.validate_params()
     elif complete and not is_computed_here(made):  # computed here, more is allowed: any rel, for one
-        check_parameters(made, {} if find_declaration(made) is None else COMPUTED_RULES)
+        if (declared := find_declaration(made)) is not None:
+            check_given(made, declared.find_rule)
+        check_parameters(made)
     return made
 
 
-def _split(text: str) -> list[str]:
-    """Split a text into names at white space and commas outside brackets and quotes."""
-    names, start, depth, quote = [], 0, 0, ""
-    for position, char in enumerate(text + " "):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "({[":
-            depth += 1
-        elif char in ")}]":
-            depth = max(0, depth - 1)
-        elif (char.isspace() or char == ",") and depth == 0:
-            if text[start:position].strip():
-                names.append(text[start:position])
-            start = position + 1
-    if text[start:].strip():  # an open bracket or quote: `parse_measure` reports it
-        names.append(text[start:])
-    return names
-
-
+#: A name: no white space or comma outside brackets and quotes. `parse_measure` reports an open bracket or quote.
+_ONE_NAME = re.compile(
+    r"""(?: [^\s,('"] | '[^']*' | "[^"]*" | \( (?: [^()'"] | '[^']*' | "[^"]*" | \([^()]*\) )* \) | [('"].* )+""",
+    re.DOTALL | re.VERBOSE,
+)
 _RANGE = re.compile(r"(?P<name>.*)@\s*(?P<first>[0-9]{1,12})-(?P<last>[0-9]{1,12})", re.DOTALL)
 _MOST_OF_RANGE = 1_000
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import Declaration, RankedMeasure
+from goodgain.measures.declaration import Declaration, RankedMeasure, declare
 from goodgain.measures.terms import Ranks, divide, divide_rows
 
 _REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
@@ -84,15 +85,8 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
 DECLARED: dict[str, Declaration] = {}
 
 
-def _declare(
-    name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
-) -> RankedMeasure:
-    common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "ranked"}
-    declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
-    measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # only classic ones may be of ir_measures
-    return measure
-
-
+_COMMON = {"better": "up", "bounds": ("0", "1"), "family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
+_declare: Callable[..., RankedMeasure] = partial(declare, DECLARED, _COMMON)
 RankDCG = _declare(
     "RankDCG",
     "Discounted Cumulative Gain over ranks",
@@ -149,7 +143,6 @@ TruncatedAP = _declare(
     lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), _count_reachable(ranks)),
     example=("TruncatedAP@3", 0.5555555555555555),
     source="the AP@k of many lectures and of Kaggle",
-    own={"cutoff": _CUTOFF, "rel": _REL},
     remark="AP@k differs: it divides by all relevant documents, even if there are more than k",
 )
 F = _declare(
@@ -170,7 +163,6 @@ Fallout = _declare(
     better="down",
     example=("Fallout@3", 0.5),
     source="Salton and McGill, Introduction to Modern Information Retrieval, 1983, for judged documents only",
-    own={"cutoff": _CUTOFF, "rel": _REL},
     remark="an empty ranking has the best value, 0; documents without a label do not count; any label is a judgment, also a "
     "negative one",
 )
@@ -181,7 +173,6 @@ RelativeP = _declare(
     lambda ranks: divide(ranks.total(ranks.relevant), _count_reachable(ranks)),
     example=("RelativeP@3", 0.6666666666666666),
     source="trec_eval 9, relative_P",
-    own={"cutoff": _CUTOFF, "rel": _REL},
 )
 Unjudged = _declare(
     "Unjudged",
@@ -236,7 +227,6 @@ GradedP = _declare_graded(
     lambda ranks: divide(ranks.total(ranks.relevant), ranks.total(ranks.judged)),
     example=("GradedP@3", 0.6666666666666666),
     source="SearchTweak, MP@k",
-    own={"cutoff": _CUTOFF, "rel": _REL},
 )
 GradedAP = _declare_graded(
     "GradedAP",
@@ -246,7 +236,6 @@ GradedAP = _declare_graded(
     lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.total(ranks.relevant)),
     example=("GradedAP@3", 0.8333333333333333),
     source="SearchTweak, MAP@k",
-    own={"cutoff": _CUTOFF, "rel": _REL},
     remark="unlike in AP@k, relevant documents below rank k do not count; " + _NULL,
 )
 GradedRR = _declare_graded(
@@ -256,7 +245,6 @@ GradedRR = _declare_graded(
     lambda ranks: ranks.highest(ranks.relevant / ranks.k),
     example=("GradedRR@3", 1.0),
     source="SearchTweak, MRR@k",
-    own={"cutoff": _CUTOFF, "rel": _REL},
 )
 GradedCG = _declare_graded(
     "GradedCG",

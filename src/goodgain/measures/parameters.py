@@ -7,7 +7,7 @@ limits come from the definitions of measures, and from providers that silently c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -93,12 +93,8 @@ def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
 
-def find_computed_rule(rules: Mapping[str, Rule], name: str, info: ParamInfo) -> Rule | None:
-    """Return the rule of a parameter: its choices, or that of its name; None if it must have its default."""
-    return _rule_of_choices(info) or rules.get(name)
-
-
-def _rule_of_choices(info: ParamInfo) -> Rule | None:
+def find_choices(info: ParamInfo) -> Rule | None:
+    """Return the rule of a parameter with a list of choices; None for any other."""
     if not isinstance(info.choices, (list, tuple)):
         return None
     choices = list(info.choices)
@@ -161,46 +157,61 @@ _OWN_RULES = {
 _NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 
-def check_parameters(measure: ir_measures.Measure, computed: Mapping[str, Rule] | None = None) -> None:
-    """Raise `MeasureError` if a parameter of a measure of ir_measures has a wrong value, or is missing.
+def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
+    """Raise `MeasureError` if a given parameter is unknown, or `find_rule` (of its name and `ParamInfo`) refuses its value."""
+    supported, given = measure.SUPPORTED_PARAMS, measure.params
+    for name in given.keys() - supported.keys():
+        takes = ", ".join(f"{known}=" for known in supported) or "none"
+        raise MeasureError(f"{_name(measure)} has no parameter {name!r}; it takes {takes}")
+    for name, info in supported.items():
+        rule = find_rule(name, info)
+        if name in given and rule is not None and not rule.allows(given[name]):
+            value = repr(given[name])
+            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+            raise MeasureError(f"{_name(measure)}: {name}={shown} is not allowed; {name} is {rule.words}")
+
+
+def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
+    """Raise `MeasureError` if a required parameter is missing."""
+    for name, info in measure.SUPPORTED_PARAMS.items():
+        if name not in measure.params and (info.required or (measure.NAME, name) in _NEEDED):
+            rule = find_rule(name, info)
+            place = ", written after @" if name == measure.AT_PARAM else ""
+            example = f"; write {_name(measure)}@3" if name == "cutoff" else ""
+            words = rule.words if rule else info.desc
+            raise MeasureError(f"{_name(measure)} needs the parameter {name}{place}: {words}{example}")
+
+
+def _name(measure: Any) -> str:
+    return str(measure.__name__)  # NAME is goodgain.nDCG for our form of theirs
+
+
+def check_parameters(measure: ir_measures.Measure) -> None:
+    """Raise `MeasureError` if a parameter of a measure of ir_measures has a wrong value for its provider, or is missing.
 
     In measures that users define, only the declared types and choices and the cutoff are checked.
-
-    Args:
-        measure: a measure for a provider.
-        computed: the rules for computing it here; the error names these if the value breaks both.
     """
-    for name in measure.params:
-        if name not in measure.SUPPORTED_PARAMS:
-            takes = ", ".join(f"{known}=" for known in measure.SUPPORTED_PARAMS) or "none"
-            raise MeasureError(f"{measure.NAME} has no parameter {name!r}; it takes {takes}")
-    for name, info in measure.SUPPORTED_PARAMS.items():
+
+    def find_rule(name: str, info: Any) -> Rule:
         rule = _find_rule(measure, name, info)
-        if name in measure.params:
-            _check(measure, name, info, rule, (computed or {}).get(name, rule))
-        elif info.required or (measure.NAME, name) in _NEEDED:
-            place = ", written after @" if name == measure.AT_PARAM else ""
-            raise MeasureError(f"{measure.NAME} needs the parameter {name}{place}: {rule.words}")
+        is_number = info.dtype in (int, float)  # True is an int to Python
+        return Rule(
+            rule.words,
+            lambda value: info.validate(value) and not (is_number and isinstance(value, bool)) and rule.allows(value),
+        )
+
+    check_given(measure, find_rule)
+    check_needed(measure, find_rule)
     least, most = (measure.params.get(name, 0) for name in ("min_rel", "max_rel"))
     if "max_rel" in measure.params and least >= most:
         raise MeasureError(f"{measure.NAME}: min_rel={least} is not below max_rel={most}; give the ends of the scale")
 
 
 def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
-    if (choices := _rule_of_choices(info)) is not None:
+    if (choices := find_choices(info)) is not None:
         return choices
     if name == "cutoff" or type(measure).__module__.startswith("ir_measures."):
         found = _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)
         if found is not None:
             return found
     return _TYPES.get(info.dtype) or Rule(f"a {getattr(info.dtype, '__name__', info.dtype)}", lambda _: True)
-
-
-def _check(measure: ir_measures.Measure, name: str, info: Any, rule: Rule, computed: Rule) -> None:
-    value = measure.params[name]
-    number_wanted = isinstance(value, bool) and info.dtype in (int, float)  # True is an int to Python
-    if info.validate(value) and not number_wanted and rule.allows(value):
-        return
-    shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
-    words = rule.words if computed.allows(value) else computed.words
-    raise MeasureError(f"{measure.NAME}: {name}={shown} is not allowed; {name} is {words}")

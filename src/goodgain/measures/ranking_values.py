@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import ir_measures
 import narwhals as nw
@@ -21,12 +21,11 @@ from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevan
 _Gains = tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True)
-class RankedPlan:
+class RankedPlan(NamedTuple):
     """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches.
 
     Attributes:
-        values: name of a measure -> the expression of its value, over the columns that `finish_values` joins.
+        values: name of a measure -> the expression of its value, over the columns that `RankedScores.finish` joins.
         positions: the columns of positions that the measures use.
         sums: the columns that they need from the rows of the ranking.
         ideal_sums: gains -> the columns that they need from the ideal ranking under these gains.
@@ -36,51 +35,6 @@ class RankedPlan:
     positions: frozenset[str]
     sums: Sums
     ideal_sums: dict[_Gains, Sums]
-
-    def sum_rows(self, rows: Any, judged: Any) -> Any:
-        """Return the sums of each query, from the rows of its ranking.
-
-        Args:
-            rows: the rows of a `RankingTable` as a narwhals frame, on any engine.
-            judged: `Judgments.count_judged` with the thresholds `sums.rels`, as a frame of the same engine.
-        """
-        present = rows.collect_schema().names()
-        same_as_k = [nw.col("k").alias(name) for name in self.positions if name not in present]
-        if same_as_k:
-            rows = rows.with_columns(*same_as_k)
-        if self.sums.rels:
-            counts = judged.select("query", *(name_relevant(rel) for rel in sorted(self.sums.rels)))
-            rows = rows.join(counts, on="query", how="left")
-        return self.sums.aggregate(rows)
-
-    def sum_ideals(self, judgments: Judgments) -> pl.DataFrame:
-        """Return the sums of the ideal ranking of each query."""
-        found = pl.DataFrame({"query": pl.Series([], dtype=pl.UInt32)})
-        for gains, sums in self.ideal_sums.items():
-            ideals = nw.from_native(judgments.rank_ideally(dict(gains)), eager_only=True)
-            found = found.join(sums.aggregate(ideals).to_native(), on="query", how="full", coalesce=True)
-        return found
-
-    def finish_values(
-        self, judged: pl.DataFrame, retrieved: pl.DataFrame, sums: pl.DataFrame, ideals: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Return query_id and a Float64 column per measure, for each query of `judged`.
-
-        Args:
-            judged: what `Judgments.count_judged` returns.
-            retrieved: `RankingTable.retrieved`; a query that it lacks has an empty ranking.
-            sums: what `sum_rows` returns, for all batches of the run.
-            ideals: what `sum_ideals` returns.
-        """
-        joined = judged
-        for columns in (retrieved, sums, ideals):
-            joined = joined.join(columns, on="query", how="left", maintain_order="left")
-        queries = nw.from_native(joined.fill_null(0), eager_only=True)
-        values = queries.select(
-            "query_id", **{name: value.cast(nw.Float64) for name, value in self.values.items()}
-        ).to_native()
-        _check_finite(values)
-        return values
 
 
 class RankedScores:
@@ -98,26 +52,53 @@ class RankedScores:
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
+        labelled = table.rows
+        if labelled.get_column("relevance").null_count():
+            labelled = labelled.drop_nulls("relevance")
         # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
-        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
-        self._sums.append(self.plan.sum_rows(rows, judged).to_native())
+        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (labelled, self._judged))
+        self._sums.append(self._sum_rows(rows, judged, self.plan.sums).to_native())
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
         """Add the sums of rows that stay on their engine; collects one row per query."""
         sums = self.plan.sums
-        counting = replace(self.plan, sums=replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)}))
-        numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
-        summed = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
+        counting = replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)})
+        numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
+        summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
         summed = summed.with_columns(pl.col("query").cast(pl.UInt32))
         self._retrieved.append(summed.select("query", pl.col("NumRet").cast(pl.Int64)))
         self._sums.append(summed.drop("NumRet"))
 
+    def _sum_rows(self, rows: Any, judged: Any, sums: Sums) -> Any:
+        """Return the sums of each query, from rows of a ranking table and `_judged`, narwhals frames of one engine."""
+        present = rows.collect_schema().names()
+        same_as_k = [nw.col("k").alias(name) for name in self.plan.positions if name not in present]
+        if same_as_k:
+            rows = rows.with_columns(*same_as_k)
+        if sums.rels:
+            counts = judged.select("query", *(name_relevant(rel) for rel in sorted(sums.rels)))
+            rows = rows.join(counts, on="query", how="left")
+        return sums.aggregate(rows)
+
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted) and a Float64 column per measure, also for queries in no batch."""
-        sums = pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names])
-        retrieved = pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"])
-        return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
+        columns = [
+            pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"]),
+            pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names]),
+        ]
+        for gains, sums in self.plan.ideal_sums.items():
+            ideals = nw.from_native(self.judgments.rank_ideally(dict(gains)), eager_only=True)
+            columns.append(sums.aggregate(ideals).to_native())
+        joined = self._judged
+        for found in columns:  # a query that they lack has an empty ranking
+            joined = joined.join(found, on="query", how="left", maintain_order="left")
+        queries = nw.from_native(joined.fill_null(0), eager_only=True)
+        values = queries.select(
+            "query_id", **{name: value.cast(nw.Float64) for name, value in self.plan.values.items()}
+        ).to_native()
+        _check_finite(values)
+        return values
 
 
 def _make_empty(names: Sequence[str]) -> pl.DataFrame:

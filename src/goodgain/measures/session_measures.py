@@ -5,8 +5,9 @@ A formula gets the results of whole queries and returns query_id and value; a qu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,8 @@ from ir_measures.measures import ParamInfo
 
 from goodgain.counting.ledger import label_by_iteration
 from goodgain.formats import Qrels
-from goodgain.measures.declaration import DEFAULT_REL, Declaration, SessionMeasure
+from goodgain.measures.declaration import Declaration, SessionMeasure, declare
+from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
 from goodgain.schema import EMPTY_DOC
 
@@ -101,16 +103,7 @@ def _recall_subtopics(searches: Searches) -> pl.DataFrame:
 
 #: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
-
-
-def _declare(
-    name: str, title: str, definition: str, formula: Callable[[Searches], pl.DataFrame], **details: Any
-) -> Any:
-    declared = DECLARED[name] = Declaration(name, title, definition, formula, better="up", family="session", **details)
-    return declared.measure
-
-
-_AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
+_declare = partial(declare, DECLARED, {"better": "up", "family": "session"})
 PerIteration = _declare(
     "PerIteration",
     "A measure per iteration",
@@ -119,7 +112,7 @@ PerIteration = _declare(
     _score_each_search,
     bounds=("0", ""),
     source="Jiang and Allan, ICTIR 2016; TREC iKAT, mean over turns",
-    own=_AT_I
+    own=AT_I
     | {
         "measure": ParamInfo(dtype=str, default="nDCG@10", desc="a measure over one ranking that is computed here"),
         "how": ParamInfo(
@@ -140,8 +133,7 @@ SubtopicRecall = _declare(
     _recall_subtopics,
     bounds=("0", "1"),
     source="Zhai, Cohen and Lafferty, SIGIR 2003, with documents found so far for the first k",
-    own=_AT_I
-    | {"rel": ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest good label (inclusive), above 0")},
+    own=GOOD,
     example=("SubtopicRecall@2", 1.0),
     remark="subtopics stand in column 2 of qrels read with labels='subtopic'; any other qrels have one subtopic a query",
 )

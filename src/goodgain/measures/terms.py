@@ -6,11 +6,11 @@ engine, where one group-by reduces them to one row per query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import ir_measures
 import narwhals as nw
@@ -30,71 +30,34 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
     return a / (a * 0 + b)
 
 
-class UpTo(Protocol):
+@dataclass
+class UpTo:
     """Iterations 1..i of a query, for formulas over the ledger.
 
     Attributes:
         parameters: the parameters of the measure with a value.
+        sums: column -> its aggregate of the rows 1..i of a query, for the value of each query at one i. None for the value at
+            every row of a ledger: running sums are slow, and only a printed ledger needs them.
     """
 
     parameters: Mapping[str, Any]
+    sums: dict[str, pl.Expr] | None = None
 
     def total(self, x: pl.Expr) -> pl.Expr:
         """Return the sum of x over these iterations."""
+        if self.sums is None:
+            return x.cum_sum().over("query_id")
+        return self._add_column(self.sums, x.sum()).fill_null(0)  # a query without rows
 
     def highest(self, x: pl.Expr) -> pl.Expr:
         """Return the largest x in these iterations; null if all x are null."""
+        if self.sums is None:
+            return x.cum_max().forward_fill().over("query_id")
+        return self._add_column(self.sums, x.max())
 
-
-class LedgerValue(NamedTuple):
-    """The value of a measure at iteration i, as expressions.
-
-    Attributes:
-        along: the value at each row of a ledger joined with its pools.
-        at: the value of each query at one i, from the row of that i, the pools, and the columns of `sums`.
-        sums: column -> its aggregate of the rows 1..i of a query.
-    """
-
-    along: pl.Expr
-    at: pl.Expr
-    sums: Mapping[str, pl.Expr]
-
-
-def build_value(formula: Callable[[UpTo], pl.Expr], parameters: Mapping[str, Any]) -> LedgerValue:
-    """Return a value in both forms: running sums are slow, and only a printed ledger needs them."""
-    at = _AtCutoff(parameters)
-    return LedgerValue(formula(_AlongLedger(parameters)), formula(at), at.sums)
-
-
-@dataclass
-class _AlongLedger:
-    """Sums over iterations 1..i as running sums: a value for every row of the ledger."""
-
-    parameters: Mapping[str, Any]
-
-    def total(self, x: pl.Expr) -> pl.Expr:
-        return x.cum_sum().over("query_id")
-
-    def highest(self, x: pl.Expr) -> pl.Expr:
-        return x.cum_max().forward_fill().over("query_id")
-
-
-@dataclass
-class _AtCutoff:
-    """Sums over iterations 1..i as aggregates: a value for each query. `sums` collects their columns."""
-
-    parameters: Mapping[str, Any]
-    sums: dict[str, pl.Expr] = field(default_factory=dict)
-
-    def total(self, x: pl.Expr) -> pl.Expr:
-        return self._add_column(x.sum()).fill_null(0)  # a query without rows
-
-    def highest(self, x: pl.Expr) -> pl.Expr:
-        return self._add_column(x.max())
-
-    def _add_column(self, x: pl.Expr) -> pl.Expr:
+    def _add_column(self, sums: dict[str, pl.Expr], x: pl.Expr) -> pl.Expr:
         name = x.meta.serialize().hex()  # measures that need the same sum share its column
-        self.sums[name] = x
+        sums[name] = x
         return pl.col(name)
 
 

@@ -12,11 +12,12 @@ import polars.selectors as cs
 
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
+from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
-from goodgain.formats.column_names import Columns
+from goodgain.evaluation import count_with_notices
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
@@ -28,8 +29,7 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import warn_of_labels
-from goodgain.reporting.ledger_and_coverage import count_run
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.reporting.spends import Spends, check_over, choose_spends, list_values_at_spends, read_spends
 
 #: Limit of `upto=`, which computes every measure once per iteration.
@@ -180,9 +180,8 @@ def count_systems(
         for name, run in systems.items():
             with notices.of(name):
                 _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts = count_run(judged, searched, measures)
+                counts = count_with_notices(judged, searched, find_thresholds(measures))
                 counted[name] = SystemCounts(counts, measure_coverage(counts))
-                warn_if_misleading(counted[name].coverage, labels=judged.labels, iterated=searched)
     if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
         notice(few_shared)
     return counted
@@ -209,11 +208,8 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
-class _Point(NamedTuple):
-    """One mean of a curve: its row without the interval, and the values of the queries behind the mean."""
-
-    row: dict[str, Any]
-    values: Vector
+#: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
+_Point = tuple[dict[str, Any], Vector]
 
 
 def _list_points(
@@ -228,7 +224,7 @@ def _list_points(
         for measure in measures:
             column = values.get_column(str(measure(cutoff=i)))
             row = {"system": system, "measure": str(measure), "iteration": i, "mean": average_queries(column)}
-            yield _Point(row | of_iteration, column.fill_null(float("nan")).to_numpy())
+            yield row | of_iteration, column.fill_null(float("nan")).to_numpy()
 
 
 def _list_spend_points(
@@ -246,19 +242,17 @@ def _list_spend_points(
             column = found[str(measure)]
             row = {"system": system, "measure": str(measure), "over": over, "spend": spend}
             row |= {"mean": average_queries(column), "searching": searching, "queries": len(column)}
-            yield _Point(row, column.fill_null(float("nan")).to_numpy())
+            yield row, column.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield the rows of `curve` with their intervals; `_CELLS` values share their random draws."""
     if not settings.resamples:
-        yield from (point.row for point in points)
+        yield from (row for row, _ in points)
         return
     for first in points:
-        group = [first, *islice(points, _CELLS // len(first.values))]
-        stacked = np.stack([point.values for point in group])
-        lows, highs = bootstrap_interval(
-            stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
-        )
-        for point, low, high in zip(group, lows, highs, strict=True):
-            yield point.row | {"low": low, "high": high}
+        rows, values = zip(first, *islice(points, _CELLS // len(first[1])), strict=True)
+        level = 1 - settings.alpha
+        ends = bootstrap_interval(np.stack(values), level=level, seed=settings.seed, resamples=settings.resamples)
+        for row, low, high in zip(rows, *ends, strict=True):
+            yield row | {"low": low, "high": high}

@@ -7,19 +7,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.counting.coverage import measure_coverage, warn_if_misleading
-from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.counting.query_batches import tally_run
-from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
-from goodgain.evaluation import check_iterations, warn_of_url_variants
+from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.files.escaping import HtmlCell, write_table
-from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
-from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import CG
 from goodgain.measures.ledger_values import check_along_iterations, running_values
 from goodgain.measures.names import Measures, parse_measure, parse_measures
@@ -91,9 +86,8 @@ def ledger(
     judged, searched = open_qrels_and_run(qrels, run, columns=columns)
     judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
     searched = mapped["run"]
-    counts = count_run(judged, searched, [base, *asked])
+    counts = count_with_notices(judged, searched, find_thresholds([base, *asked]))
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     warn_of_url_variants(judged, searched)
     rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
@@ -103,14 +97,6 @@ def ledger(
     share = 1 - pl.col("Unjudged") / pl.col("UR")
     result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
     return result.sort("query_id", "iteration")
-
-
-def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run, for each threshold of the measures."""
-    check_iterations(run, needed=True)
-    rels = find_thresholds(measures)
-    tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
-    return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
 def coverage(
@@ -155,8 +141,7 @@ def coverage(
         for name, run in systems.items():
             with notices.of(name):
                 _, searched = open_qrels_and_run(judged, run, columns=columns)
-                measured = measure_coverage(count_run(judged, searched, [CG]))
-                warn_if_misleading(measured, labels=judged.labels, low=False)
+                measured = measure_coverage(count_with_notices(judged, searched, [CG.rel], iterates=False))
                 found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
     return pl.concat(found)
 

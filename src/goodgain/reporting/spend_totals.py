@@ -11,11 +11,12 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
-from goodgain.comparing.outcomes import arrange_outcomes
+from goodgain.comparing.outcomes import stack_outcomes
+from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
-from goodgain.formats.column_names import Columns
+from goodgain.formats.any_source import Columns
 from goodgain.formats.costs import read_costs, select_costs
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import add_arrow
@@ -248,8 +249,8 @@ def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> di
     if "solved" not in names and len(names) > 1:
         raise InputError(f"outcomes=: has the columns {', '.join(names)}. Name the one with solved tasks solved.")
     name = "solved" if "solved" in names else names[0]
-    arranged = arrange_outcomes(table.select("query_id", "system", name), systems, ids.to_list(), [])[name]
-    return dict(zip(systems, arranged, strict=True))
+    stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
+    return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:

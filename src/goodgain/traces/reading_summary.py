@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.traces.tools import describe_tool, is_known_tool, write_tools
 
 #: How many errors, query ids and names a notice shows; it counts the others.
@@ -143,11 +143,12 @@ class Summary(msgspec.Struct):
 
     def __str__(self) -> str:
         lines = [
-            f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
-            f"{self.steps} steps, {self.iterations} iterations (searches)",
-            f"{sum(self.searches.values())} searches; tools by name:",
+            f"{count_of(self.traces, 'trace')} in {count_of(self.files, 'file')}, "
+            f"{count_of(self.turns_read, 'turn')} read, {self.turns_used:,} used",
+            f"{count_of(self.steps, 'step')}, {count_of(self.iterations, 'iteration')} (searches)",
+            f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:",
             *self._describe_tools(),
-            f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
+            f"{count_of(self.results, 'result')}; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
         if self.formats:

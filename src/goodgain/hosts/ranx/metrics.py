@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import warn_if_no_label_reaches
@@ -42,15 +42,10 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
         raise MeasureError(
             f"{metric!r}: write {name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
         )
-    cutoff, rel = parts["cutoff"], parts["rel"]
-    measure = _set_parameters(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
+    kinds: dict[str, type] = {"cutoff": int, "rel": float}
+    given = {key: kinds[key](value) for key, value in parts.groupdict().items() if value is not None}
+    measure: GoodGainMeasure = HOST_NAMES[name](**given)
     measure.validate_params()
-    return measure
-
-
-def _set_parameters(name: str, cutoff: int | None, rel: float | None) -> GoodGainMeasure:
-    params = {key: value for key, value in (("cutoff", cutoff), ("rel", rel)) if value is not None}
-    measure: GoodGainMeasure = HOST_NAMES[name](**params)
     return measure
 
 
@@ -78,51 +73,29 @@ class Given:
 
 
 class Pair:
-    """A run with qrels; makes each ledger once per threshold, and values once per threshold and cutoff."""
+    """A run with qrels; makes each ledger once per threshold."""
 
     def __init__(self, qrels: Qrels, run: Run, query_ids: list[str]) -> None:
         self._qrels = qrels
         self._run = run
-        self._query_ids = query_ids
+        self._queries = pl.DataFrame({"query_id": query_ids}, schema={"query_id": pl.String})
         self._counts: dict[float, Counts] = {}
-        self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
 
     def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the value of a measure for each query, in the order of the run."""
-        if measure.declaration.uses_rel and measure.rel not in self._qrels.warned_rels:
+        rel, qrels, run = measure.rel, self._qrels, self._run
+        if measure.declaration.uses_rel and rel not in qrels.warned_rels:
             bare = metric.partition("-l")[0]
-            warn_if_no_label_reaches(self._qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
-            self._qrels.warned_rels.add(measure.rel)
-        key = (measure.rel, measure.cutoff)
-        if key not in self._tables:
-            self._tables[key] = self._score_all_measures(*key)
-        found = self._tables[key].get_column(str(measure))
-        if found.null_count():
-            query_id = self._query_ids[found.is_null().arg_true()[0]]
+            warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
+            qrels.warned_rels.add(rel)
+        if not self._counts:
+            self._counts = count_with_notices(qrels, run, [rel])
+        elif rel not in self._counts:  # give notices on a run once
+            self._counts |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
+        scores = final_values([measure], {rel: self._counts[rel]})
+        found = self._queries.join(scores, on="query_id", how="left", maintain_order="left")
+        values = found.get_column(str(measure))
+        if values.null_count():
+            query_id = found.row(values.is_null().arg_true()[0])[0]
             raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
-        return found.to_numpy()
-
-    def _score_all_measures(self, rel: float, cutoff: int | None) -> pl.DataFrame:
-        """Return the values of all measures with this threshold and cutoff: this takes little longer than one measure."""
-        scores = final_values(list(_list_measures(rel, cutoff)), {rel: self._count(rel)})
-        queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
-        return queries.join(scores, on="query_id", how="left", maintain_order="left")
-
-    def _count(self, rel: float) -> Counts:
-        if rel not in self._counts:
-            qrels, run = self._qrels, self._run
-            if self._counts:  # give notices on a run once
-                self._counts |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
-            else:
-                self._counts = count_with_notices(qrels, run, [rel])
-        return self._counts[rel]
-
-
-def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
-    """Yield every measure that takes this threshold and cutoff."""
-    for name, measure in HOST_NAMES.items():
-        declared = measure.declaration
-        if declared.cutoff == ("required" if cutoff is None else "none"):
-            continue
-        if declared.uses_rel or rel == DEFAULT_REL:
-            yield _set_parameters(name, cutoff, rel if declared.uses_rel else None)
+        return values.to_numpy()

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import InputError
 from goodgain.hosts.ranx.metrics import parse_metric
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import HOST_NAMES
 
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
-
-
-@dataclass(frozen=True)
-class _Column:
-    """The properties of a measure that a report needs, as plain values: a report must be picklable."""
-
-    label: str
-    arrow: str
-    less_is_better: bool
-    is_share: bool
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
@@ -36,13 +26,14 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._columns = _describe_columns(self.metrics)
+        parsed = {metric: parse_metric(metric) for metric in self.metrics}
+        self._columns = {metric: measure for metric, measure in parsed.items() if measure is not None}
         twice = [name for name in self.model_names if self.model_names.count(name) > 1]
         if self._columns and twice:
             raise InputError(
                 f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
             )
-        down = {metric for metric, column in self._columns.items() if column.less_is_better}
+        down = {metric for metric, measure in self._columns.items() if measure.declaration.better == "down"}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
             pair: {
                 metric: {"W": found["L"], "T": found["T"], "L": found["W"]} if metric in down else found
@@ -91,14 +82,14 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         }
 
     def get_metric_label(self, m: str) -> str:
-        column = self._columns.get(m)
-        if column is None:
+        if m not in self._columns:
             return str(super().get_metric_label(m))
-        return f"{column.label} {self._arrows.get(column.arrow, column.arrow)}"
+        name, arrow = re.split("@|-l", m, maxsplit=1)[0], self._columns[m].declaration.arrow
+        return f"{HOST_NAMES[name]}{m.removeprefix(name)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:
         """Return a value as text; only a share can be a percentage: 1 iteration is not 100 %."""
-        if isinstance(score, _Value) and not score.column.is_share:
+        if isinstance(score, _Value) and score.measure.declaration.bounds != ("0", "1"):
             return f"{score:.{self.rounding_digits}f}"
         return str(super().format_score(score))
 
@@ -106,11 +97,11 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
 class _Value(float):
     """A value of one of our measures; `>` means better."""
 
-    column: _Column
+    measure: GoodGainMeasure
 
-    def __new__(cls, value: float, column: _Column) -> _Value:
+    def __new__(cls, value: float, measure: GoodGainMeasure) -> _Value:
         made = super().__new__(cls, value)
-        made.column = column
+        made.measure = measure
         return made
 
     def __gt__(self, other: float) -> bool:
@@ -118,7 +109,7 @@ class _Value(float):
 
         ranx starts its search for the best value at the plain number 0: any value to minimise is better than that.
         """
-        if not self.column.less_is_better:
+        if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
 
@@ -127,16 +118,3 @@ class _Value(float):
 
     def __round__(self, ndigits: int | None = None) -> _Value:  # type: ignore[override]  # ranx rounds before it looks for the best
         return self
-
-
-def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
-    columns = {}
-    for metric in metrics:
-        measure = parse_metric(metric)
-        if measure is None:
-            continue
-        name = re.split("@|-l", metric, maxsplit=1)[0]
-        label = f"{HOST_NAMES[name]}{metric.removeprefix(name)}"
-        declared = measure.declaration
-        columns[metric] = _Column(label, declared.arrow, declared.better == "down", declared.bounds == ("0", "1"))
-    return columns

@@ -6,9 +6,11 @@ from collections.abc import Collection
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measures
@@ -217,14 +219,13 @@ def per_query_data(
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
-    columns = [str(k) for k in range(len(names))]
-    number = pl.col("system").replace_strict(dict(zip(names, columns, strict=True)))
-    values = comparison.values.filter(measure=pair["measure"]).with_columns(system=number)
-    wide = values.pivot("system", on_columns=columns, index="query_id", values="value")
-    wide = wide.filter(pl.all_horizontal(pl.col(columns).is_finite().fill_null(False)))
-    value, other = (wide.get_column(columns[names.index(pair[side])]) for side in ("system", "against"))
-    difference = subtract_without_residue(value.to_numpy()[None], other.to_numpy()[None])[0]
-    rows = wide.select("query_id", value=value, value_against=other, difference=pl.Series(difference))
+    query_ids = comparison.values.get_column("query_id").unique().sort()
+    arranged = arrange_values(comparison.values, [pair["measure"]], names, query_ids)[pair["measure"]]
+    sides = [names.index(pair["system"]), names.index(pair["against"])]
+    value, other = arranged[sides]
+    difference = subtract_without_residue(value, other)
+    columns = {"query_id": query_ids, "value": value, "value_against": other, "difference": difference}
+    rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(arranged).all(axis=0)))
     gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
     names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
     outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)

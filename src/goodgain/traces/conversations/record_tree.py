@@ -1,4 +1,7 @@
-"""Walks the records of a log: finds objects with their places, messages, calls and ids."""
+"""Walks the records of a log: finds objects with their places, messages, calls and ids.
+
+A function that meets a value of another type raises an InputError, which names the place.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +64,17 @@ def read_records(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def walk(members: Any, at: str) -> Iterator[Placed]:
-    """Yield the objects in a list with their places; none for null.
-
-    Raises:
-        InputError: the value is not a list, or a member not an object.
-    """
+    """Yield the objects in a list with their places; none for null."""
     for index, member in enumerate(expect_list(members, at)):
         place = f"{at}/{index}"
         yield expect_object(member, place), place
+
+
+def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
+    """Yield the objects in the list under a key of a record, with their places."""
+    if not isinstance(record.get(key), list):
+        raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
+    return walk(record[key], f"{at}/{key}")
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
@@ -82,22 +88,14 @@ def objects_in(members: Any) -> list[dict[str, Any]]:
 
 
 def walk_parts(content: Any, at: str) -> Iterator[Placed]:
-    """Yield the parts of a message's content that are objects, with their places; plain values hold no call.
-
-    Raises:
-        InputError: a part is a list.
-    """
+    """Yield the parts of a message's content that are objects, with their places; plain values hold no call."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, (dict, list)):
             yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
 
 
 def convert(record: Any, kind: type[T], at: str) -> T:
-    """Return a record as a struct. Fields that the struct does not have are ignored.
-
-    Raises:
-        InputError: a field is missing or has another type. It names the place.
-    """
+    """Return a record as a struct. Fields that the struct does not have are ignored."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -119,12 +117,8 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
     return None, ""
 
 
-def find_items(value: Any, at: str, *, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
-    """Yield the objects of the list that `find_list` finds, with their places.
-
-    Raises:
-        InputError: there is no such list, or it is empty.
-    """
+def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
+    """Yield the objects of the list that `find_list` finds, with their places."""
     members, path = find_list(value, *paths)
     if not members:
         raise unexpected_value(f"{at}{path}", expected, value)
@@ -143,11 +137,7 @@ def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
 def find_messages(value: Any, at: str) -> Iterator[Placed]:
     """Yield the messages of a record with their places: the record itself, or its list under a key for messages.
 
-    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content.
-
-    Raises:
-        InputError: there are no messages.
-    """
+    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content."""
     key = find_message_key(value)
     if key is not None:
         prompt = value.get("prompt")
@@ -212,11 +202,7 @@ def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
 
 
 def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of the call it answers") -> str:
-    """Return the id under a key of an item.
-
-    Raises:
-        InputError: it has none.
-    """
+    """Return the id under a key of an item."""
     found = expect_id(item.get(key), f"{at}/{key}")
     if found is None:
         raise unexpected_value(f"{at}/{key}", what, found)
@@ -224,11 +210,7 @@ def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of t
 
 
 def expect_output(output: Any, at: str) -> Any:
-    """Return what a tool returned: text, parts or an object, UNANSWERED for null.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Return what a tool returned: text, parts or an object, UNANSWERED for null."""
     if output is not None and not isinstance(output, (str, list, dict)):
         raise unexpected_value(at, "text or parts", output)
     return or_unanswered(output)

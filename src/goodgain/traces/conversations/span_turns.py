@@ -53,7 +53,7 @@ class _Root:
     """A root span with all spans below it: one turn."""
 
     def __init__(self, spans: list[Span], top: Span) -> None:
-        self.spans = sorted(spans, key=_start)
+        self.spans = spans
         self.top = top
         self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
         # The turns of one trace are one conversation; any other root is a conversation by itself.
@@ -126,15 +126,21 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
             span.attributes = {**earlier.attributes, **kept}
         of_trace[key] = span
     roots = []
-    for spans in (list(of_trace.values()) for of_trace in traces.values()):
+    for spans in (sorted(of_trace.values(), key=_start) for of_trace in traces.values()):
         turns = [span for span in spans if span.kind == "TURN"]
-        tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
-        tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
-        if len(tops) < 2:
-            roots.append(_Root(spans, tops[0] if tops else min(spans, key=_start)))
-            continue
-        below = _assign_roots(spans, tops)
-        roots += [_Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
+        all_tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
+        tops: dict[str, Span] = {}
+        end = -1
+        for top in [span for span in all_tops if span.kind not in _LEAF_KINDS] or all_tops or spans[:1]:
+            if top.start > end:  # one that begins before the last one's end is a span without its parent
+                tops[top.span_id], end = top, top.end
+        by_id = {(span.trace_id, span.span_id): span for span in spans}
+        members: dict[str, list[Span]] = {span_id: [] for span_id in tops}
+        first = next(iter(tops))
+        for span in spans:
+            line = (one.span_id for one in (span, *iterate_ancestors(span, by_id))) if len(tops) > 1 else ()
+            members[next((span_id for span_id in line if span_id in tops), first)].append(span)
+        roots += [_Root(members[span_id], top) for span_id, top in tops.items()]
     return roots
 
 
@@ -156,30 +162,6 @@ def _drop_bodies(span: Span, *, costs: bool) -> None:
         }
         kept[_USAGE] = read_usage(given) if costs else None
     span.attributes = kept
-
-
-def _select_turn_roots(tops: list[Span]) -> list[Span]:
-    """Return the roots that begin after the previous one has ended; others are spans without their parent."""
-    found: list[Span] = []
-    for top in sorted(tops, key=_start):
-        if not found or top.start > found[-1].end:
-            found.append(top)
-    return found
-
-
-def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
-    """Return the root above each span; the first root if its parents are missing."""
-    by_id = {span.span_id: span for span in spans}
-    found: dict[str, Span] = {top.span_id: top for top in tops}
-    for span in spans:
-        path: list[str] = []
-        at: Span | None = span
-        while at is not None and at.span_id not in found and at.span_id not in path:
-            path.append(at.span_id)
-            at = by_id.get(at.parent_id or "")
-        top = found[at.span_id] if at is not None and at.span_id in found else tops[0]
-        found.update(dict.fromkeys(path, top))
-    return found
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
@@ -228,20 +210,16 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
         if held is None:
             return [], given if isinstance(given, str) else ""
         held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
-        messages = [_read_role_and_text(message) for message in held if isinstance(message, dict)]
+        for message in tree.objects_in(held):  # in one of the shapes that frameworks use in their root spans
+            body = message.get("data", message.get("kwargs", message))
+            body = body if isinstance(body, dict) else message
+            role = message.get("role", body.get("type", message.get("type")))
+            parts = [part.get("content") for part in tree.objects_in(body.get("parts"))]
+            messages.append((str(role), tree.message_text(parts or body.get("content"))))
     asked = max((index for index, (role, _) in enumerate(messages) if role in ("user", "human")), default=None)
     if asked is None:
         return [], ""
     return [text for _, text in messages[:asked] if text], messages[asked][1]
-
-
-def _read_role_and_text(message: Attributes) -> tuple[str, str]:
-    """Return role and text of a message in one of the shapes that frameworks use in their root spans."""
-    body = message.get("data", message.get("kwargs", message))
-    body = body if isinstance(body, dict) else message
-    role = message.get("role", body.get("type", message.get("type")))
-    parts = tree.objects_in(body.get("parts"))
-    return str(role), tree.message_text([part.get("content") for part in parts] or body.get("content"))
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
@@ -288,8 +266,11 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             steps[-1].calls.append(retrievals[-1][1])
         elif span.kind == "TOOL" and id(span) not in callers and not _is_inside_its_copy(span, above):
             steps[-1].calls.append(_read_tool(span, remedy))
-        elif span.kind == "RERANKER" and source.reranked:
-            _apply_reranker(span, retrievals)
+        elif span.kind == "RERANKER" and source.reranked and retrievals:
+            siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
+            replaced = siblings[-1] if siblings else retrievals[-1][1]
+            if documents := _read_documents(span, "reranker.output_documents"):
+                replaced.output, replaced.spare = documents, UNANSWERED
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
             begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
             tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
@@ -327,14 +308,18 @@ def _is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
 
 def _read_retrieval(span: Span, remedy: str) -> ToolCall:
     documents = _read_documents(span, "retrieval.documents") or _read_documents(span, "gen_ai.retrieval.documents")
-    output = span.get("output.value")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = tree.or_unanswered(output), tree.or_unanswered(None)
-    if documents:
-        found, spare = _complete_documents(documents, output), found
-    elif span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
-        found, spare = [], found
+    found, spare = tree.or_unanswered(span.get("output.value")), tree.or_unanswered(None)
+    if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
+        value = parse_if_json(found)
+        wholes = tree.objects_in(value.get("documents") if isinstance(value, dict) else value)
+        if len(wholes) == len(documents) and any(document.get("id") is None for document in documents):
+            documents = [  # LangChain writes ids only in the span's output
+                {**{key: member for key, member in whole.items() if member is not None}, **document}
+                for document, whole in zip(documents, wholes, strict=True)
+            ]
+        found, spare = documents, found
     failed = span.failed and not documents
     remedy = span.attributes.get(REMEDY, remedy)
     return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
@@ -350,52 +335,24 @@ def _read_documents(span: Span, name: str) -> list[Attributes]:
     return documents
 
 
-def _complete_documents(documents: list[Attributes], output: Any) -> list[Attributes]:
-    """Add to documents the fields that only the span's output has: LangChain writes ids only there."""
-    if all(document.get("id") is not None for document in documents):
-        return documents
-    value = parse_if_json(output)
-    held = value.get("documents") if isinstance(value, dict) else value
-    if not isinstance(held, list) or len(held) != len(documents) or not all(isinstance(one, dict) for one in held):
-        return documents
-    return [
-        {**{key: member for key, member in whole.items() if member is not None}, **document}
-        for document, whole in zip(documents, held, strict=True)
-    ]
-
-
 def _find_tool_name(span: Span) -> Any:
     return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
 
 
 def _read_tool(span: Span, remedy: str) -> ToolCall:
-    name = _find_tool_name(span)
     output = span.get("output.value")
     if output is None:
         output = span.get("gen_ai.tool.call.result")
-    body = _parse_message(output)
-    content, artifact = (output, None) if body is None else (body["content"], body.get("artifact"))
+    value = tree.object_or_empty(parse_if_json(output))
+    body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
+    message = (
+        body if {"content", "tool_call_id"} <= body.keys() else {}
+    )  # LangChain's instrumentation writes its message
+    content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
-    failed = span.failed or (body is not None and body.get("status") == "error")
     arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
-    tool = expect_text(name or None, f"{span.at}/name")
-    return ToolCall(tool, span.at, span.span_id, arguments, first, spare, failed, remedy=remedy)
-
-
-def _parse_message(output: Any) -> Attributes | None:
-    """Return the fields of a LangChain tool message, the output that its instrumentation writes; None for others."""
-    value = parse_if_json(output)
-    if not isinstance(value, dict):
-        return None
-    body = value.get("data", value.get("kwargs", value))
-    return body if isinstance(body, dict) and "content" in body and "tool_call_id" in body else None
-
-
-def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
-    """Replace the latest retrieved list, under the same parent if there is one, by the reranker's list."""
-    siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
-    documents = _read_documents(span, "reranker.output_documents")
-    candidates = siblings or [call for _, call in retrievals]
-    if documents and candidates:
-        candidates[-1].output, candidates[-1].spare = documents, UNANSWERED
+    return ToolCall(
+        expect_text(_find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
+        failed=span.failed or message.get("status") == "error", remedy=remedy,
+    )  # fmt: skip

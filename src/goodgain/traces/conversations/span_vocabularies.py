@@ -36,17 +36,20 @@ _MAX_DEPTH = 20
 #: How many times JSON text may be encoded in JSON text.
 _MAX_ENCODINGS = 3
 _TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+#: In place of the kind of a generic type: the span's name decides.
+BY_ITS_NAME = "by its name"
 #: Kinds that MLflow does not have in common with OpenInference.
 _MLFLOW_KINDS = {
     **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
+    "UNKNOWN": BY_ITS_NAME,  # a function without a given type
 }
-#: Types of Langfuse's observations, and the generic ones of old versions.
+#: Types of Langfuse's observations.
 LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
+    **dict.fromkeys(("SPAN", "EVENT"), BY_ITS_NAME),  # of old versions
     "GENERATION": "LLM",
 }
-LANGFUSE_UNTYPED = {"SPAN", "EVENT"}
 #: The kinds of Monocle's `span.type`. Types without a kind name a place, not an action.
 _MONOCLE_KINDS = {
     **dict.fromkeys(("inference", "inference.framework"), "LLM"),
@@ -69,7 +72,12 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
     """
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
-            _add_metadata(attributes, vocabulary.metadata)
+            start = vocabulary.metadata
+            metadata = {
+                key.removeprefix(start): one for key, one in attributes.items() if start and key.startswith(start)
+            }
+            _add(attributes, "metadata", metadata or None)
+            _add(attributes, "session.id", find_session(metadata))
             for ours, theirs in vocabulary.copies.items():
                 _add(attributes, ours, decode(attributes.get(theirs)))
             return vocabulary.read(attributes, name, is_search)
@@ -125,13 +133,6 @@ def _add(attributes: Attributes, name: str, value: Any) -> None:
         attributes[name] = value
 
 
-def _add_metadata(attributes: Attributes, prefix: str) -> None:
-    metadata = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
-    if prefix and metadata:
-        _add(attributes, "metadata", metadata)
-        _add(attributes, "session.id", find_session(metadata))
-
-
 def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     if attributes.get("ai.toolCall.name") is not None:
         return "TOOL"
@@ -152,7 +153,6 @@ def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
-    kind = _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
     given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
     if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
         output = output["output"]  # LangChain's tools; decorated functions write their value as it is
@@ -162,27 +162,22 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
         given = next((given[key] for key in _TRACELOOP_INPUTS if given.get(key)), None)
     _add(attributes, "input.value", given)
     _add(attributes, "output.value", output)
-    return kind
+    return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
 
 
 def _read_mlflow(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    kind = decode(attributes.get("mlflow.spanType"))
-    kind = kind.upper() if isinstance(kind, str) else ""
-    if kind == "UNKNOWN":  # a function without a given type
-        return "TOOL" if is_search(name) else "CHAIN"
-    return _MLFLOW_KINDS.get(kind, kind)
+    return read_kind(decode(attributes.get("mlflow.spanType")), _MLFLOW_KINDS, name, is_search)
 
 
 def _read_langfuse(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    kind = attributes.get("langfuse.observation.type")
-    return read_langfuse_kind(kind.upper() if isinstance(kind, str) else "", name, is_search)
+    return read_kind(attributes.get("langfuse.observation.type"), LANGFUSE_KINDS, name, is_search)
 
 
-def read_langfuse_kind(kind: str, name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of a Langfuse observation, by its type or, if that is an old generic one, by its name."""
-    if kind in LANGFUSE_UNTYPED:
-        return "TOOL" if is_search(name) else "CHAIN"
-    return LANGFUSE_KINDS.get(kind, kind)
+def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
+    """Return the kind of a span by its type or, if that is a generic one, by its name."""
+    kind = given.upper() if isinstance(given, str) else ""
+    found = kinds.get(kind, kind)
+    return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
 
 
 def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
@@ -190,17 +185,17 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
     kind = _MONOCLE_KINDS.get(span_type)
     entities = collect_objects(attributes, "entity")
     first = entities[0] if entities else {}
-    if kind is None:
-        if span_type == "custom":  # a function that the user chose: the name decides
-            kind, first = "TOOL" if is_search(name) else "", {}
-        else:
-            return span_type.upper() if "monocle_apptrace.version" in attributes else ""
+    if span_type == "custom":  # a function that the user chose: the name decides
+        kind, first = "TOOL" if is_search(name) else "", {}
+    elif kind is None:
+        return span_type.upper() if "monocle_apptrace.version" in attributes else ""
     elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
         return "EMBEDDING"
     given = attributes.get("data.input.input")
     if kind == "LLM":
-        messages = given if isinstance(given, list) else [given]
-        _add(attributes, "gen_ai.input.messages", [_read_monocle_message(decode(one)) for one in messages])
+        said = map(decode, given if isinstance(given, list) else [given])  # each {role: text}, or the text of the user
+        pairs = [next(iter(one.items())) if isinstance(one, dict) and len(one) == 1 else ("user", one) for one in said]
+        _add(attributes, "gen_ai.input.messages", [{"role": role, "content": content} for role, content in pairs])
         called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
         parts = [{"type": "tool_call", "name": one} for one in called]
         _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
@@ -222,14 +217,6 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
         _add(attributes, "output.value", output)
     return kind
-
-
-def _read_monocle_message(message: Any) -> Attributes:
-    """Return a message of `{role: text}`, or the text of the user, with a role and content."""
-    if isinstance(message, dict) and len(message) == 1:
-        ((role, content),) = message.items()
-        return {"role": role, "content": content}
-    return {"role": "user", "content": message}
 
 
 class _Vocabulary(NamedTuple):

@@ -40,6 +40,8 @@ _SEARCH_ATTRIBUTES = re.compile(
     r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
     re.IGNORECASE,
 )
+#: The codes of a status that mean a failure; 2 is STATUS_CODE_ERROR in OTLP.
+_FAILED = (2, "ERROR", "error", "STATUS_CODE_ERROR", "StatusCode.ERROR")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 #: The smallest number that is a time in nanoseconds, microseconds, milliseconds or seconds, and the nanoseconds of each
 #: unit: from 1973 on the unit is unambiguous. A smaller number counts nanoseconds.
@@ -156,31 +158,26 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
         attributes = {**_read_events(raw.get("events"), f"{at}/events"), **attributes}
     start = _get_first(raw, "startTimeUnixNano", "start_time", "start_time_unix_nano", "startTime")
     end = _get_first(raw, "endTimeUnixNano", "end_time", "end_time_unix_nano", "endTime")
-    name = _get_first(raw, "name", "span_name")
+    name, status = _get_first(raw, "name", "span_name"), _get_first(raw, "status", "status_code")
+    code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
     span = Span(
         _read_id(_get_first(ids, "trace_id", "traceId", "context.trace_id"), f"{at}/trace_id"),
         _read_id(_get_first(ids, "span_id", "spanId", "context.span_id"), f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
         name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
         read_nanoseconds(end, f"{at}/end_time") if end else 0,
-        dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
+        dict(expect_object(attributes, f"{at}/attributes")), code in _FAILED, at,
     )  # fmt: skip
     if span.parent_id is None:
         span.attributes[OUTCOMES] = find_outcomes(raw)
     span.kind = _read_kind(source, span, raw)
-    if span.kind not in KNOWN_KINDS:
-        span.unknown = _describe_unknown(span)
-    return span
-
-
-def _describe_unknown(span: Span) -> str:
-    """Return what is not understood in a span of an unknown kind; empty if it cannot hold a search."""
+    if span.kind in KNOWN_KINDS:
+        return span
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
-        return f"span of kind {span.kind!r}"
-    attribute = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
-    if attribute is None:
-        return ""
-    return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
+        span.unknown = f"span of kind {span.kind!r}"
+    elif (attribute := next(filter(_SEARCH_ATTRIBUTES.match, span.attributes), None)) is not None:
+        span.unknown = f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
+    return span
 
 
 def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
@@ -220,23 +217,13 @@ def read_nanoseconds(value: Any, at: str) -> int:
     """
     if isinstance(value, datetime):
         value = value.isoformat()
-    if isinstance(value, bool) or value is None:
-        raise unexpected_value(at, "a time", value)
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:
         value = int(value)
-    if isinstance(value, str):
-        if (moment := parse_time(value)) is None:
-            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
+    if isinstance(value, str) and (moment := parse_time(value)) is not None:
         return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1) * 1000
-    if (isinstance(value, int) and value > 0) or (isinstance(value, float) and 1e8 < value < 1e20):
+    if (type(value) is int and value > 0) or (isinstance(value, float) and 1e8 < value < 1e20):
         return int(value * next((factor for first, factor in _UNITS if value >= first), 1))
     raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
-
-
-def _has_failed(raw: dict[str, Any]) -> bool:
-    status = raw.get("status", raw.get("status_code"))
-    code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
-    return code in (2, "ERROR", "error", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
 
 
 def _read_events(events: Any, at: str) -> Attributes:
@@ -264,17 +251,17 @@ def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
 def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
     if value is None or not depth:
         return None
-    for kind, held in expect_object(value, at).items():
-        name = kind.replace("_value", "Value")
-        if name in ("stringValue", "boolValue", "doubleValue"):
-            return held
-        if name == "intValue":
-            is_number = isinstance(held, str) and held.lstrip("-").isdecimal() and len(held) < 30
-            return int(held) if is_number else held
-        if name in ("arrayValue", "kvlistValue"):
-            values, at = expect_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values"
-            if name == "kvlistValue":
-                return _read_otlp_attributes(values, at, depth - 1)
-            return [_read_otlp_value(one, at, depth - 1) for one in expect_list(values, at)]
+    found: tuple[str, Any] = next(iter(expect_object(value, at).items()), ("stringValue", None))
+    kind, held = found
+    name = kind.replace("_value", "Value")
+    if name in ("stringValue", "boolValue", "doubleValue"):
+        return held
+    if name == "intValue":
+        is_number = isinstance(held, str) and held.lstrip("-").isdecimal() and len(held) < 30
+        return int(held) if is_number else held
+    if name not in ("arrayValue", "kvlistValue"):
         raise unexpected_value(at, "a value of OTLP (stringValue, intValue ...)", value)
-    return None
+    values, at = expect_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values"
+    if name == "kvlistValue":
+        return _read_otlp_attributes(values, at, depth - 1)
+    return [_read_otlp_value(one, at, depth - 1) for one in expect_list(values, at)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+from msgspec.structs import astuple
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.record_tree import Placed
@@ -34,7 +36,10 @@ class Conversation:
         source: the file, which records unknown items.
         record: the object that the trace is read from, for query ids by field path.
         query_id, session_id, tag: as named by the items, if at all; the tag is the system.
+        items: what a record must hold, for an error.
     """
+
+    items: ClassVar[str] = "a list of messages"
 
     def __init__(self, source: Source, record: Any = None) -> None:
         self.source = source
@@ -162,6 +167,11 @@ class Conversation:
             self.read(expect_object(item, at), at)
         return self
 
+    def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
+        """Return the trace of a file that is one conversation, from its lines."""
+        read = list(lines)
+        return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
+
     def read_record(self, record: Any, items: Iterable[Placed], at: str) -> Self:
         """Read the items of a record, and report its other fields that look like more messages with a search."""
         read = list(items)
@@ -228,7 +238,7 @@ class Conversation:
 
 def read_conversations(
     source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[Placed]] = tree.find_messages, *,
-    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+    paths: tuple[str, ...] = (), of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
     of_line: Callable[[dict[str, Any]], bool] | None = None,
 ) -> Iterator[Trace]:  # fmt: skip
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
@@ -237,17 +247,18 @@ def read_conversations(
         source: the file.
         reader: reads the objects.
         find: yields the objects of a value, which is their list or holds it.
+        paths: where a value that is not their list holds it, the best first; instead of `find`.
         of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
         of_line: whether a line shows that all lines are one list.
     """
     if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
         with source.handle_errors():
-            lines = list(source.documents())
-            yield reader(source).read_all(lines).trace(lines[0][1] if lines else f"{source.path}, at ")
+            yield reader(source).read_file(source.documents())
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        return reader(source, value).read_record(value, find(value, at), at).trace(at)
+        items = tree.find_items(value, at, paths, reader.items) if paths else find(value, at)
+        return reader(source, value).read_record(value, items, at).trace(at)
 
     yield from source.traces(
         read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
@@ -264,29 +275,23 @@ def read_usage(holder: Any) -> Usage | None:
     """
     if not isinstance(holder, dict):
         return None
-    read, written = _read_number(holder, *_INPUT), _read_number(holder, *_OUTPUT)
+
+    def read_number(*names: str) -> Any:
+        values: Iterable[Any] = map(holder.get, names)
+        return next((one for one in values if type(one) in (int, float) and 0 <= one <= _MAX_NUMBER), None)
+
+    read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)
+    seconds = read_number("seconds")
     if read is not None and "input_tokens" in holder:
-        read += sum(_read_number(holder, name) or 0 for name in _CACHED)
-    seconds, cost = _read_number(holder, "seconds"), _read_number(holder, *_COST)
+        read += sum(read_number(name) or 0 for name in _CACHED)
     if read is written is seconds is cost is None:
         return None
     return Usage(None if read is None else int(read), None if written is None else int(written), seconds, cost)
-
-
-def _read_number(holder: dict[str, Any], *names: str) -> float | None:
-    for name in names:
-        value: Any = holder.get(name)
-        if type(value) in (int, float) and 0 <= value <= _MAX_NUMBER:
-            return value  # type: ignore[no-any-return]  # of one of these types
-    return None
 
 
 def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:
     """Return the sum of two usages; a value that only one has is kept."""
     if one is None or other is None:
         return one or other
-    return Usage(*(_add(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__))
-
-
-def _add(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else one + other
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return Usage(*(other if one is None else one if other is None else one + other for one, other in pairs))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.traces.conversations.record_tree import read_records
+from goodgain.traces.conversations.record_tree import id_or_none, read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_list, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
@@ -16,6 +16,8 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
+#: A message, of any type, and its place.
+Item = tuple[Any, str]
 #: The beginning of a stream of server-sent events, or of JSON: an answer that was recorded as text.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
@@ -31,8 +33,8 @@ class Exchange(msgspec.Struct):
     """
 
     at: str
-    messages: list[tuple[Any, str]]
-    answer: list[tuple[Any, str]]
+    messages: list[Item]
+    answer: list[Item]
     response: dict[str, Any]
     response_at: str
     id: str | None = None
@@ -43,11 +45,14 @@ class Exchange(msgspec.Struct):
 class JoinedConversation(Conversation):
     """A conversation whose items may come in exchanges: the reader of such a format.
 
-    `asked` and `answered` are the fields with the messages of a request and its answer, used by this endpoint only.
+    Attributes:
+        asked, answered: the fields with the messages of a request and its answer, used by this endpoint only.
+        any_order: whether an earlier state may come after a later one; their messages must have ids.
     """
 
     asked: ClassVar[str] = ""
     answered: ClassVar[str] = ""
+    any_order: ClassVar[bool] = False
 
     @classmethod
     def claims(cls, head: FileHead) -> bool:
@@ -60,21 +65,22 @@ class JoinedConversation(Conversation):
         return split_exchange(record, cls.asked, cls.answered)
 
     @classmethod
-    def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
+        """Return the messages of a request, with their places."""
+        return place(request.get(cls.asked), f"{at}/{cls.asked}")
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[Item]:
         """Return the messages of a response, with their places."""
         return place(response.get(cls.answered), f"{at}/{cls.answered}")
 
     @classmethod
-    def make_exchange(cls, record: Any, at: str) -> Exchange | None:
-        """Return a recorded exchange; None for any other record."""
-        found = cls.split(record)
-        return None if found is None else cls.pair(*found, f"{at}/request", f"{at}/response")
-
-    @classmethod
     def pair(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> Exchange:
         """Return a request and its response as an exchange."""
-        messages = place(request.get(cls.asked), f"{at}/{cls.asked}")
-        return Exchange(at, messages, cls.find_answer(response, response_at), response, response_at)
+        return Exchange(
+            at, cls.find_asked(request, response, at, response_at), cls.find_answer(response, response_at),
+            response, response_at, id_or_none(response.get("id")), id_or_none(request.get("previous_response_id")),
+        )  # fmt: skip
 
     @classmethod
     def key(cls, message: Any) -> Hashable | None:
@@ -91,7 +97,7 @@ class JoinedConversation(Conversation):
         self.read_all(exchange.answer)
 
 
-def place(messages: Any, at: str) -> list[tuple[Any, str]]:
+def place(messages: Any, at: str) -> list[Item]:
     """Return the members of a list with their places; none for null."""
     return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
 
@@ -123,11 +129,7 @@ def are_no_exchanges(head: FileHead) -> bool:
 
 
 def join_exchanges(
-    source: Source,
-    reader: type[JoinedConversation],
-    make: Callable[[Any, str], Exchange | None] | None = None,
-    *,
-    any_order: bool = False,
+    source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
 ) -> Iterator[Trace]:
     """Yield the traces of the conversations that recorded exchanges belong to.
 
@@ -136,18 +138,37 @@ def join_exchanges(
     Args:
         source: the file of exchanges.
         reader: reads the exchanges of a conversation.
-        make: makes an exchange of a value and its place, as `reader.make_exchange` does.
-        any_order: whether an earlier state may come after a later one; their messages must have ids.
+        make: makes an exchange of a value and its place; None: of a request and its response.
     """
-    threads = _Threads(reader, any_order=any_order)
+    threads: list[list[Exchange]] = []
+    by_id: dict[str, list[Exchange]] = {}
+    by_history: dict[int, list[Exchange]] = {}
     for record, at in read_records(source):
         with source.handle_errors():
-            exchange = (make or reader.make_exchange)(record, at)
-            if exchange is not None:
-                threads.add(exchange)
+            if make is not None:
+                exchange = make(record, at)
             else:
+                found = reader.split(record)
+                exchange = reader.pair(*found, f"{at}/request", f"{at}/response") if found else None
+            if exchange is None:
                 _check_endpoint(record, reader.asked, at)
                 source.count_other_endpoint()
+                continue
+            histories = _hash_histories(reader, exchange.messages)
+            thread = by_id.get(exchange.previous or "")
+            if thread is None:
+                # Most clients send the whole history again: the longest known one identifies the conversation.
+                longest_first = range(len(histories) - 1, 0, -1)
+                exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
+                thread = by_history[histories[exchange.known]] if exchange.known else []
+            if not thread:
+                threads.append(thread)
+            thread.append(exchange)
+            by_history.update(dict.fromkeys(histories if reader.any_order else (), thread))
+            by_history[_hash_histories(reader, exchange.answer, histories[-1])[-1]] = thread
+            by_history.pop(0, None)  # the hash of an empty history
+            if exchange.id is not None:
+                by_id[exchange.id] = thread
 
     def read_thread(exchanges: list[Exchange], at: str) -> Trace:
         conversation = reader(source)
@@ -155,45 +176,16 @@ def join_exchanges(
             conversation.read_exchange(exchange)
         return conversation.trace(at)
 
-    for thread in threads.found:
+    for thread in threads:
         yield from source.read_numbered(read_thread, thread, thread[0].at)
 
 
-class _Threads:
-    """The conversations found so far, each a list of exchanges; found by the ids and by the messages of these."""
-
-    def __init__(self, reader: type[JoinedConversation], *, any_order: bool) -> None:
-        self.found: list[list[Exchange]] = []
-        self._key = reader.key
-        self._any_order = any_order
-        self._by_id: dict[str, list[Exchange]] = {}
-        self._by_history: dict[int, list[Exchange]] = {}
-
-    def add(self, exchange: Exchange) -> None:
-        """Add an exchange to the conversation that it continues, or as the first of a new one."""
-        histories = self._hash_histories(exchange.messages)
-        thread = self._by_id.get(exchange.previous or "")
-        if thread is None:
-            # Most clients send the whole history again: the longest known one identifies the conversation.
-            longest_first = range(len(histories) - 1, 0, -1)
-            exchange.known = next((count for count in longest_first if histories[count] in self._by_history), 0)
-            thread = self._by_history[histories[exchange.known]] if exchange.known else None
-        if thread is None:
-            thread = []
-            self.found.append(thread)
-        thread.append(exchange)
-        self._by_history.update(dict.fromkeys(histories if self._any_order else (), thread))
-        self._by_history[self._hash_histories(exchange.answer, histories[-1])[-1]] = thread
-        self._by_history.pop(0, None)  # the hash of an empty history
-        if exchange.id is not None:
-            self._by_id[exchange.id] = thread
-
-    def _hash_histories(self, messages: list[tuple[Any, str]], start: int = 0) -> list[int]:
-        """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
-        found = [start]
-        for key in (self._key(message) for message, _ in messages):
-            found.append(found[-1] if key is None else hash((found[-1], key)))
-        return found
+def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int = 0) -> list[int]:
+    """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
+    found = [start]
+    for key in (reader.key(message) for message, _ in messages):
+        found.append(found[-1] if key is None else hash((found[-1], key)))
+    return found
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:

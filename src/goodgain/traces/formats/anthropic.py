@@ -22,7 +22,7 @@ CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
-OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
+_OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
     *("search_result", "container_upload", "compaction", "fallback", "mcp_tool_listing", "tool_addition"),
     "tool_removal",
 }
@@ -39,17 +39,17 @@ def sniff(head: FileHead) -> bool:
     if vendor_exchanges.are_exchanges(head):
         return _Messages.claims(head)
     in_messages = any(tree.has_messages(record, _has_tool_block) for record in head.conversations)
-    return in_messages or any(map(_is_api_answer, head.objects))
-
-
-def _is_api_answer(record: dict[str, Any]) -> bool:
-    """Return whether an object is an answer of the API, even if the head of the file ends within it."""
-    content = record.get("content")
-    if not isinstance(content, list) or record.get("type", "message") != "message":
-        return False
-    return {"type", "stop_reason"} <= record.keys() or tree.any_object(
-        content, lambda block: _is_tool_block(block) and block["type"] in _HOSTED_MARKS
+    answers = (one for one in head.objects if one.get("type", "message") == "message")
+    # The head of the file may end within an answer of the API.
+    return in_messages or any(
+        isinstance(one.get("content"), list)
+        and ({"type", "stop_reason"} <= one.keys() or tree.any_object(one["content"], _is_hosted_block))
+        for one in answers
     )
+
+
+def _is_hosted_block(block: dict[str, Any]) -> bool:
+    return _is_tool_block(block) and block["type"] in _HOSTED_MARKS
 
 
 def _has_tool_block(message: dict[str, Any]) -> bool:
@@ -117,28 +117,24 @@ class _Messages(vendor_exchanges.JoinedConversation):
             self.user(tree.message_text(content))
         elif role == "assistant":
             self.spend(message.get("usage"))
-        self._new_step, self._stepped = True, False
+        new_step, stepped = True, False
         for block, block_at in blocks:
-            self._read_block(block, block_at, by_agent=role == "assistant")
-        if role == "assistant" and not self._stepped and not has_results:
+            if is_result_block(block):
+                call_id, found, failed = read_result_block(block, block_at)
+                self.answer(call_id, found, block_at, failed=failed)
+                new_step = True
+            elif as_word(block.get("type")) in CALL_TYPES and role == "assistant":
+                if new_step:
+                    self.step()
+                    new_step, stepped = False, True
+                call = self.call(tree.read_call(block, block_at, arguments="input"))
+                call.remedy = _REMEDY if block["type"] in _HOSTED_CALL_TYPES else ""
+            elif as_word(block.get("type")) in CALL_TYPES or not is_known_block(block):
+                self.report_kind("block", block, "type", block_at, BLOCKS)
+        if role == "assistant" and not stepped and not has_results:
             self.step()
         if not any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
             self.add_counted_searches(message.get("usage"), at, _REMEDY)
-
-    def _read_block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:
-        kind = as_word(block.get("type"))
-        if kind in CALL_TYPES and by_agent:
-            if self._new_step:
-                self.step()
-                self._new_step, self._stepped = False, True
-            call = self.call(tree.read_call(block, at, arguments="input"))
-            call.remedy = _REMEDY if kind in _HOSTED_CALL_TYPES else ""
-        elif is_result_block(block):
-            call_id, content, failed = read_result_block(block, at)
-            self.answer(call_id, content, at, failed=failed)
-            self._new_step = True
-        elif kind not in OTHER_BLOCK_TYPES:
-            self.report_kind("block", block, "type", at, BLOCKS)
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
@@ -157,6 +153,11 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
     for part, part_at in tree.walk_parts(content, f"{at}/content"):
         expect_text(part.get("type"), f"{part_at}/type")
     return call_id, content, failed
+
+
+def is_known_block(block: dict[str, Any]) -> bool:
+    """Return whether a block holds a call or a result, or is known to hold neither."""
+    return as_word(block.get("type")) in CALL_TYPES | _OTHER_BLOCK_TYPES or is_result_block(block)
 
 
 def is_result_block(block: dict[str, Any]) -> bool:

@@ -33,10 +33,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-    record = expect_object(value, at)
-    if not isinstance(record.get("steps"), list):
-        raise unexpected_value(f"{at}/steps", "a list of steps", record.get("steps"))
-    return tree.walk(record["steps"], f"{at}/steps")
+    return tree.walk_list(expect_object(value, at), "steps", at)
 
 
 class _Trajectory(Conversation):
@@ -65,18 +62,15 @@ class _Trajectory(Conversation):
             self.spend(step.get("metrics"))
             self.step(step.get("timestamp"))
             calls = self.read_calls(step.get("tool_calls"), f"{at}/tool_calls", "function_name", "tool_call_id")
-            if observation is not None:
-                self._read_observation(expect_object(observation, f"{at}/observation"), f"{at}/observation", calls)
+            held = {} if observation is None else expect_object(observation, f"{at}/observation")
+            for result, result_at in tree.walk(held.get("results"), f"{at}/observation/results"):
+                if result.get("subagent_trajectory_ref"):
+                    self._report_subagents("subagent_trajectory_ref", result_at)
+                _set_output(calls, result, result_at)
         elif speaker != "system":
             self.report_kind("step", step, "source", at, "system, user or agent")
         if speaker != "agent" and observation is not None and step.get("tool_calls"):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
-
-    def _read_observation(self, observation: dict[str, Any], at: str, calls: list[ToolCall]) -> None:
-        for result, result_at in tree.walk(observation.get("results"), f"{at}/results"):
-            if result.get("subagent_trajectory_ref"):
-                self._report_subagents("subagent_trajectory_ref", result_at)
-            _set_output(calls, result, result_at)
 
 
 def _set_output(calls: list[ToolCall], result: dict[str, Any], at: str) -> None:

@@ -7,7 +7,6 @@ results and are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -47,11 +46,12 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
-    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
-    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
+    return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
 class _Messages(Conversation):
+    items = "messages of AutoGen"
+
     def read(self, message: dict[str, Any], at: str) -> None:
         kind, content = as_word(message.get("type")), message.get("content")
         if kind in _REPEATS:

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import as_word, expect_id, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
@@ -26,19 +24,6 @@ _MAX_MISSING = 10_000
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
 independent = tree.each_line_is_a_trace
-
-
-class _Run(Struct):
-    result: list[Any]
-    query_id: str | int | None = None
-    tool_call_counts: dict[str, int] | None = None
-    metadata: Any = None
-
-
-class _Call(Struct):
-    tool_name: str
-    arguments: Any = None
-    output: str | list[Any] | dict[str, Any] | None = None
 
 
 def sniff(head: FileHead) -> bool:
@@ -56,18 +41,26 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    run = tree.convert(value, _Run, at)
+    run = expect_object(value, at)
+    query_id, metadata = expect_id(run.get("query_id"), f"{at}/query_id"), tree.object_or_empty(run.get("metadata"))
+    counts = tree.convert(run.get("tool_call_counts") or {}, dict[str, int], f"{at}/tool_call_counts")
     reader = _Entries(source, value)
-    reader.by_reasoning = tree.any_object(run.result, lambda entry: entry.get("type") == "reasoning")
-    reader.read_all(tree.walk(run.result, f"{at}/result"))
-    reader.add_lost_calls(run.tool_call_counts or {}, f"{at}/tool_call_counts")
-    return reader.trace(at, query_id=expect_id(run.query_id, at), tag=tree.object_or_empty(run.metadata).get("model"))
+    reader.by_reasoning = tree.any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
+    reader.read_all(tree.walk_list(run, "result", at))
+    # The searches that are counted and not in the result are unrecorded calls.
+    missing = sum(count for tool, count in counts.items() if source.is_search(tool)) - reader.searches
+    if missing > _MAX_MISSING:
+        raise unexpected_value(f"{at}/tool_call_counts", "no more calls than an agent makes", missing)
+    for _ in range(missing):
+        reader.step()
+        reader.call(ToolCall("search", f"{at}/tool_call_counts", remedy=_REMEDY, is_search=True))
+    return reader.trace(at, query_id=query_id, tag=metadata.get("model"))
 
 
 class _Entries(Conversation):
     by_reasoning = False
     _new_step = True
-    _searches = 0
+    searches = 0
 
     def read(self, entry: dict[str, Any], at: str) -> None:
         kind = as_word(entry.get("type"))
@@ -76,23 +69,14 @@ class _Entries(Conversation):
             if self._new_step or not self.by_reasoning:
                 self.step()
             self._new_step = False
-            call = tree.convert(entry, _Call, at)
-            made = self.call(ToolCall(call.tool_name, at, arguments=call.arguments))
+            made, output = self.call(tree.read_call(entry, at, "tool_name")), entry.get("output")
+            tree.expect_output(output, f"{at}/output")
             # Published runs lack the output of single calls.
-            made.may_lack = isinstance(call.output, str) and not call.output.strip()
+            made.may_lack = isinstance(output, str) and not output.strip()
             if "output" in entry and not made.may_lack:
-                made.output, made.failed = call.output, call.output is None
-            self._searches += self.source.is_search(call.tool_name)
+                made.output, made.failed = output, output is None
+            self.searches += self.source.is_search(made.tool)
         elif kind in ("reasoning", "output_text"):
             self._new_step = True
         else:
             self.report_kind("entry", entry, "type", at, "tool_call, reasoning or output_text")
-
-    def add_lost_calls(self, counts: dict[str, int], at: str) -> None:
-        """Add the searches that `tool_call_counts` counts and `result` lacks, as unrecorded calls."""
-        missing = sum(count for tool, count in counts.items() if self.source.is_search(tool)) - self._searches
-        if missing > _MAX_MISSING:
-            raise unexpected_value(at, "no more calls than an agent makes", missing)
-        for _ in range(missing):
-            self.step()
-            self.call(ToolCall("search", at, remedy=_REMEDY, is_search=True))

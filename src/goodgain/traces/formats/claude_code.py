@@ -32,6 +32,7 @@ _NOT_TYPED = (
     *("<bash-input>", "<bash-stdout>", "[Request interrupted", "Caveat:"),
 )
 _DETACHED = "the call continued in the background, and the session does not hold its answer"
+_OF_SUBAGENT = "search of a subagent (left out; a file with only the lines of a subagent is read as a separate system)"
 _ONLY_RESULT = (
     "the lines of a session (this is the last line only, which has no calls); write them with "
     "--output-format stream-json --verbose, or read the session file"
@@ -75,23 +76,34 @@ def read(source: Source) -> Iterator[Trace]:
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
-    of_main = [line for line in lines if not line.is_of_subagent]
-    is_subagent = not any(line.message for line in of_main)
+    is_subagent = not any(line.message for line in lines if not line.is_of_subagent)
     traces = []
     covered: set[int] = set()
-    by_session = _group_by_session(lines if is_subagent else of_main)
-    for session, members in reversed(by_session.items()):  # the last one may continue the others
-        if all(id(line) in covered for line in members if line.message):
+    for session, every in reversed(_group_by_session(lines).items()):  # the last one may continue the others
+        members = [line for line in every if is_subagent or not line.is_of_subagent]
+        if not members or all(id(line) in covered for line in members if line.message):
             continue
         live = _select_live(source, members, lines)
         covered.update(map(id, live))
-        traces.append((session, members, live))
-    every = _group_by_session(lines)
-    for session, members, live in reversed(traces):
+        traces.append((session, every, members, live))
+    for session, every, members, live in reversed(traces):
         with source.handle_errors():
-            if not is_subagent:
-                _report_subagents(source, every.get(session, []))
-            yield _read_session(source, session, members, live, is_subagent=is_subagent)
+            for line in () if is_subagent else [line for line in every if line.is_of_subagent]:
+                names = [name for call in line.calls if isinstance(name := call.get("name"), str)]
+                for _ in filter(source.is_search, names):  # left out: subagents belong to another system
+                    source.not_understood(_OF_SUBAGENT, line.at, "a search of the main agent")
+            reader = _SessionReader(source, members[0].record)
+            for line in live:
+                reader.read_line(line)
+            for line in members:
+                if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
+                    what = f"line of type {line.record.get('type')!r}"
+                    source.not_understood(what, f"{line.at}/type", "user, assistant, system, result ...")
+            tag = None
+            if is_subagent:
+                given = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
+                tag = next((f"subagent {name}" for name in given if isinstance(name, str)), "subagent")
+            yield reader.trace(members[0].at, query_id=session, session_id=session, tag=tag)
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:
@@ -130,10 +142,10 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
 
 def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> list[_Line]:
     """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
-    if not any("parentUuid" in line.record for line in members):
+    last = next((line for line in reversed(members) if "parentUuid" in line.record), None)
+    if last is None:
         return members  # a stream has no branches
     by_id = {line.id: index for index, line in enumerate(lines) if line.id is not None}
-    last = next(line for line in reversed(members) if "parentUuid" in line.record)
     chain: set[int] = set()
     at: int | None = next(index for index, line in enumerate(lines) if line is last)
     while at is not None and at not in chain:
@@ -163,33 +175,6 @@ def _find_parent(source: Source, lines: list[_Line], at: int, by_id: dict[str, i
     return before
 
 
-def _read_session(
-    source: Source, session: str | None, members: list[_Line], live: list[_Line], *, is_subagent: bool
-) -> Trace:
-    first = members[0]
-    reader = _SessionReader(source, first.record)
-    for line in live:
-        reader.read_line(line)
-    for line in members:
-        if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
-            what = f"line of type {line.record.get('type')!r}"
-            source.not_understood(what, f"{line.at}/type", "user, assistant, system, result ...")
-    tag = None
-    if is_subagent:
-        names = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
-        tag = next((f"subagent {name}" for name in names if isinstance(name, str)), "subagent")
-    return reader.trace(first.at, query_id=session, session_id=session, tag=tag)
-
-
-def _report_subagents(source: Source, lines: list[_Line]) -> None:
-    """Report the searches of subagents, which are left out: they belong to another system."""
-    what = "search of a subagent (left out; a file with only the lines of a subagent is read as a separate system)"
-    for line in lines:
-        for call in line.calls if line.is_of_subagent else ():
-            if isinstance(name := call.get("name"), str) and source.is_search(name):
-                source.not_understood(what, line.at, "a search of the main agent")
-
-
 class _SessionReader(Conversation):
     _message: str | None = None
     _answered = _acted = False
@@ -205,26 +190,24 @@ class _SessionReader(Conversation):
             raise unexpected_value(f"{line.at}/message/content", "text or blocks", content)
         blocks = list(tree.walk_parts(content, f"{line.at}/message/content"))
         results = [(block, at) for block, at in blocks if anthropic.is_result_block(block)]
-        known = anthropic.CALL_TYPES | anthropic.OTHER_BLOCK_TYPES
         for block, at in blocks:
-            if as_word(block.get("type")) not in known and not anthropic.is_result_block(block):
+            if not anthropic.is_known_block(block):
                 self.report_kind("block", block, "type", at, anthropic.BLOCKS)
         if line.kind == "assistant":
             self._read_assistant(line, blocks)
         elif results:
             for block, at in results:
                 self._read_result(line, block, at, alone=len(results) == 1)
-        elif _is_prompt(line, content):
-            self._start_turn(tree.message_text(content))
-
-    def _start_turn(self, text: str) -> None:
-        self.user(text)
-        self._answered = self._acted = False
+        elif content and not any(map(line.record.get, _NOT_PROMPTS)):
+            text = tree.message_text(content)
+            if not text.lstrip().startswith(_NOT_TYPED):
+                self.user(text)
+                self._answered = self._acted = False
 
     def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
         if self._answered or not self._acted:
-            self._start_turn("")  # a stream holds no prompts: each result line ends a turn
-        self._acted = True
+            self.user("")  # a stream holds no prompts: each result line ends a turn
+        self._answered, self._acted = False, True
         model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
             self.tag = model
@@ -246,26 +229,13 @@ class _SessionReader(Conversation):
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:
             self.answer(call_id, UNANSWERED, at).remedy = _DETACHED
             return
-        found = _read_web_search(structured)
-        if found is not None:
-            hits, is_error = found
-            self.answer(call_id, hits, at, failed=failed or is_error)
-        else:
+        found = structured.get("results") if isinstance(structured, dict) and "query" in structured else None
+        searches = [one.get("content") or () for one in tree.objects_in(found)]
+        if not isinstance(found, list) or not all(isinstance(hits, list) for hits in searches):
             self.answer(call_id, content, at, failed=failed, spare=tree.or_unanswered(structured))
-
-
-def _is_prompt(line: _Line, content: str | list[Any]) -> bool:
-    text = tree.message_text(content).lstrip()
-    return bool(content) and not any(map(line.record.get, _NOT_PROMPTS)) and not text.startswith(_NOT_TYPED)
-
-
-def _read_web_search(structured: Any) -> tuple[list[Any], bool] | None:
-    """Return the hits in the output of WebSearch (one object per search), and whether it failed; None for another tool."""
-    if not isinstance(structured, dict) or "query" not in structured or not isinstance(structured.get("results"), list):
-        return None
-    found = structured["results"]
-    searches = [one.get("content") or () for one in found if isinstance(one, dict)]
-    if not all(isinstance(content, list) for content in searches):
-        return None
-    failed = not searches and any(isinstance(one, str) and one.startswith("Web search error") for one in found)
-    return [hit for content in searches for hit in content], failed
+            return
+        # The output of WebSearch has one object per search.
+        errors = [one for one in found if isinstance(one, str) and one.startswith("Web search error")]
+        self.answer(
+            call_id, [hit for hits in searches for hit in hits], at, failed=failed or bool(errors and not searches)
+        )

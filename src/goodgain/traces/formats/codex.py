@@ -28,7 +28,7 @@ _NOT_TYPED = (
 )
 #: Types of the items of `exec` without a search, and events without an item.
 _OTHER_EXEC_ITEMS = {"command_execution", "file_change", "todo_list", "error", "collab_tool_call"}
-_OTHER_EVENTS = {"turn.completed", "turn.failed", "error", "item.updated"}
+_OTHER_EVENTS = {"thread.started", "turn.completed", "turn.failed", "error", "item.updated"}
 _REMEDY = "Codex does not log what its web search returned; search with a tool of an MCP server, whose answers it logs"
 
 
@@ -84,11 +84,12 @@ class _Rollout(ItemReader):
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
         typed = any(event.get("type") == "user_message" for event in events)
-        outputs = {
-            as_word(event.get("call_id")): output
-            for event in events
-            if event.get("type") == "mcp_tool_call_end" and (output := _get_mcp_output(event)) is not None
-        }
+        outputs: dict[str, Any] = {}
+        for event in events:
+            result = event.get("result") if event.get("type") == "mcp_tool_call_end" else None
+            if isinstance(result, dict) and ("Err" in result or result.get("Ok") is not None):
+                failure = {"isError": True, "content": str(result.get("Err"))}
+                outputs[as_word(event.get("call_id"))] = failure if "Err" in result else result["Ok"]
         held = [_read_payload(record, "response_item") or record for record, _ in lines]
         seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
         for record, at in lines:
@@ -110,7 +111,7 @@ class _Rollout(ItemReader):
             elif kind == "event_msg":
                 event = expect_object(record.get("payload"), payload_at)
                 expect_text(event.get("type"), f"{payload_at}/type")
-                items += [(item, payload_at) for item in _read_event(event, seen)]
+                items += [(item, payload_at) for item in _read_event(event, seen, outputs)]
             elif "type" not in record and "timestamp" in record and ("instructions" in record or "git" in record):
                 session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
             elif kind not in _LINES and "record_type" not in record:
@@ -130,14 +131,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
     return as_word(item.get("type"), "message") == "message" and item.get("role") == "user"
 
 
-def _get_mcp_output(end: dict[str, Any]) -> Any:
-    result = end.get("result")
-    if not isinstance(result, dict):
-        return None
-    return {"isError": True, "content": str(result["Err"])} if "Err" in result else result.get("Ok")
-
-
-def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the items that only events hold: messages of the user, and calls of MCP tools that no item has."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
@@ -146,8 +140,8 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
         if ("function_call", call_id) not in seen and isinstance(made, dict):
             name = f"mcp__{made.get('server')}__{made.get('tool')}"
             yield {"type": "function_call", "name": name, "arguments": made.get("arguments"), "call_id": call_id}
-        if ("function_call_output", call_id) not in seen and (output := _get_mcp_output(event)) is not None:
-            yield {"type": "function_call_output", "call_id": call_id, "output": output}
+        if ("function_call_output", call_id) not in seen and call_id in outputs:
+            yield {"type": "function_call_output", "call_id": call_id, "output": outputs[call_id]}
 
 
 # codex exec --json
@@ -158,39 +152,40 @@ class _Thread(Conversation):
 
     def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
         """Return the trace of a thread from its runs of `exec`; each run numbers its items from the start."""
-        threads = [self._read_run(lines) for lines in runs]
-        return self.trace(runs[0][0][1], query_id=threads[0], session_id=threads[0])
-
-    def _read_run(self, lines: list[tree.Placed]) -> str | None:
-        """Read a run and return its thread; an item that was never completed counts as it was started."""
-        completed = {
-            as_word(tree.object_or_empty(record.get("item")).get("id"))
-            for record, _ in lines
-            if record.get("type") == "item.completed"
-        }
-        thread = None
-        for record, at in lines:
-            kind = as_word(record.get("type"))
-            if kind == "thread.started":
-                thread = expect_id(record.get("thread_id"), f"{at}/thread_id")
-            elif kind == "turn.started":
-                self.user("")
-                self._stepped = False
-            elif kind in ("item.started", "item.completed"):
-                item = expect_object(record.get("item"), f"{at}/item")
-                item_id = expect_id(item.get("id"), f"{at}/item/id") or ""
-                if kind == "item.completed" or item_id not in completed:
-                    completed.add(item_id)
-                    self.read(item, f"{at}/item")
-            elif kind not in _OTHER_EVENTS:
-                self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
-        return thread
+        first, first_at = runs[0][0]
+        thread = (
+            expect_id(first.get("thread_id"), f"{first_at}/thread_id")
+            if first.get("type") == "thread.started"
+            else None
+        )
+        for lines in runs:
+            ended = [tree.object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
+            completed = {as_word(item.get("id")) for item in ended}
+            for record, at in lines:
+                kind = as_word(record.get("type"))
+                if kind == "turn.started":
+                    self.user("")
+                    self._stepped = False
+                elif kind in ("item.started", "item.completed"):
+                    item = expect_object(record.get("item"), f"{at}/item")
+                    item_id = expect_id(item.get("id"), f"{at}/item/id") or ""
+                    if kind == "item.completed" or item_id not in completed:  # one never completed counts as started
+                        completed.add(item_id)
+                        self.read(item, f"{at}/item")
+                elif kind not in _OTHER_EVENTS:
+                    self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
+        return self.trace(first_at, query_id=thread, session_id=thread)
 
     def read(self, item: dict[str, Any], at: str) -> None:
         kind, call = as_word(item.get("type")), None
         speaks = kind in ("reasoning", "agent_message")
         if kind == "mcp_tool_call":
-            call = _read_mcp_call(item, at)
+            name = f"mcp__{item.get('server')}__{expect_text(item.get('tool'), f'{at}/tool')}"
+            call = ToolCall(name, at, expect_id(item.get("id"), f"{at}/id"), item.get("arguments"))
+            if isinstance(result := item.get("result"), dict):
+                call.output = {**result, "structuredContent": result.get("structured_content")}
+            failed = item.get("status") == "failed" and call.output is UNANSWERED
+            call.failed = failed or item.get("error") is not None
         elif kind == "web_search":
             call = self._read_search(item, at)
         elif not speaks and kind not in _OTHER_EXEC_ITEMS:
@@ -203,11 +198,8 @@ class _Thread(Conversation):
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
         """Read a web search; without an action, its query shows whether it searched or opened a page."""
-        action, query, call_id = (
-            item.get("action"),
-            tree.text_or_none(item.get("query")) or "",
-            expect_id(item.get("id"), at),
-        )
+        action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
+        call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))
         if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
             return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, is_search=False, output=None)
@@ -217,13 +209,3 @@ class _Thread(Conversation):
         expected = "an action of type search or open_page"
         self.source.not_understood("web_search without a query or a known action", at, expected)
         return None
-
-
-def _read_mcp_call(item: dict[str, Any], at: str) -> ToolCall:
-    name = f"mcp__{item.get('server')}__{expect_text(item.get('tool'), f'{at}/tool')}"
-    result = item.get("result")
-    output: Any = UNANSWERED
-    if isinstance(result, dict):
-        output = {**result, "structuredContent": result.get("structured_content")}
-    failed = item.get("error") is not None or (output is UNANSWERED and item.get("status") == "failed")
-    return ToolCall(name, at, expect_id(item.get("id"), f"{at}/id"), item.get("arguments"), output, failed=failed)

@@ -83,18 +83,12 @@ def _is_of_format(value: Any) -> bool:
 
 
 def _is_content(value: dict[str, Any]) -> bool:
-    """Return whether an object is a content: a role, and parts that have no type."""
-    return as_word(value.get("role")) in ("user", "model", "function") and tree.any_object(
-        value.get("parts"), lambda part: "type" not in part and not _KNOWN.isdisjoint(part)
-    )
+    has_parts = tree.any_object(value.get("parts"), lambda one: "type" not in one and not _KNOWN.isdisjoint(one))
+    return has_parts and as_word(value.get("role")) in ("user", "model", "function")
 
 
 def _is_event(value: dict[str, Any]) -> bool:
     return "author" in value and ("invocationId" in value or "invocation_id" in value)
-
-
-def _are_events(head: FileHead) -> bool:
-    return any(map(_is_event, head.objects))
 
 
 def _are_cli_lines(head: FileHead) -> bool:
@@ -104,14 +98,14 @@ def _are_cli_lines(head: FileHead) -> bool:
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is one trace."""
-    return not (vendor_exchanges.are_exchanges(head) or _are_events(head) or _are_cli_lines(head))
+    return not (vendor_exchanges.are_exchanges(head) or any(map(_is_event, head.objects)) or _are_cli_lines(head))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Contents)
-    if _are_events(source.head):
+    if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
     if _are_cli_lines(source.head):
         return _read_cli_lines(source)
@@ -123,22 +117,21 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = tree.object_or_empty(value)
-    events = record.get("events")
-    if isinstance(events, list) and (
-        tree.get_either(record, "appName") is not None or tree.any_object(events, _is_event)
-    ):
+    events, app = record.get("events"), tree.get_either(record, "appName")
+    if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
         reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
-        return reader.trace(at, query_id=session, session_id=session, tag=tree.get_either(record, "appName"))
+        return reader.trace(at, query_id=session, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
     if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
-    asked = list(tree.walk(contents, f"{at}{path}"))
-    reader = _Contents(source, value).read_all(_Contents.add_history(asked, record, at))
+    reader = _Contents(source, value)
     if "candidates" in record:
-        reader.read_response(record, at)
+        reader.read_exchange(_Contents.pair({"contents": contents}, record, at, at))
+    else:
+        reader.read_all(tree.walk(contents, f"{at}{path}"))
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
 
 
@@ -162,31 +155,23 @@ class _Contents(vendor_exchanges.JoinedConversation):
         return (str(content.get("role")), "".join(texts).strip(), calls)
 
     @classmethod
-    def pair(
+    def find_asked(
         cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
-    ) -> vendor_exchanges.Exchange:
-        """Return a request and its response as an exchange, with the client library's own calls."""
-        exchange = super().pair(request, response, at, response_at)
-        exchange.messages = cls.add_history(exchange.messages, response, response_at)
-        return exchange
-
-    @classmethod
-    def add_history(cls, asked: list[tree.Placed], response: dict[str, Any], at: str) -> list[tree.Placed]:
-        """Return contents with those of the client library's own calls; its history repeats the request."""
+    ) -> list[tree.Placed]:
+        """Return the contents of a request, and those of the client library's own calls: its history repeats the request."""
+        asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
-        made = list(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
         same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
         return asked + made[len(list(same)) :]
 
     def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+        """Read the messages of an exchange that are new, and the first candidate of its answer."""
         self.read_all(exchange.messages[exchange.known :])
-        self.read_response(exchange.response, exchange.response_at)
-
-    def read_response(self, record: dict[str, Any], at: str) -> None:
-        """Read an answer of the API: its first candidate."""
-        for candidate, candidate_at in list(tree.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
+        answer, at = exchange.response, exchange.response_at
+        for candidate, candidate_at in list(tree.walk(answer.get("candidates"), f"{at}/candidates"))[:1]:
             self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
-        self.tag = tree.text_or_none(tree.get_either(record, "modelVersion")) or self.tag
+        self.tag = tree.text_or_none(tree.get_either(answer, "modelVersion")) or self.tag
 
     def read_events(self, events: Iterable[tree.Placed]) -> Self:
         """Read the events of a session of ADK."""
@@ -211,14 +196,13 @@ class _Contents(vendor_exchanges.JoinedConversation):
         call = self.call(ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY))
         call.queries = tuple(query for query in queries if isinstance(query, str))
         if chunks:
-            call.output = [hit for chunk in chunks if (hit := self._read_chunk(*chunk)) is not None]
-
-    def _read_chunk(self, chunk: dict[str, Any], at: str) -> dict[str, Any] | None:
-        held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
-        if held is None:
-            self.report_keys("grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
-            return None
-        return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
+            call.output = []
+        for chunk, chunk_at in chunks:
+            held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
+            if held is None:
+                self.report_keys("grounding chunk", chunk, chunk_at, "a chunk of web, retrievedContext or maps")
+            else:
+                call.output.append({name: held[name] for name in _OF_CHUNK if held.get(name) is not None})
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
         """Read one content; its role says who wrote it, unless `by_agent` does."""
@@ -245,53 +229,40 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
         kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
-        held = {} if kind is None else expect_object(tree.get_either(part, kind), f"{at}/{kind}")
-        if kind == "functionCall":
-            self.call(tree.read_call(held, f"{at}/{kind}", arguments="args")).at = at
-        elif kind == "functionResponse":
-            self._read_function_response(held, f"{at}/{kind}")
-        elif kind == "toolCall":
-            self._read_hosted_call(held, f"{at}/{kind}", grounded=grounded)
-        elif kind == "toolResponse":
-            if not grounded:
-                self._read_hosted_response(held, f"{at}/{kind}")
-        else:
+        if kind is None:
             odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
             if odd or not part:
-                expected = "a part with text, functionCall, functionResponse ..."
-                self.report_keys("part", dict.fromkeys(odd), at, expected)
-
-    def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
-        """Read the call of a tool that Google ran; the searches of a grounded answer are read as one, from the grounding."""
-        kind = as_word(tree.get_either(found, "toolType")).lower()
-        searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
-        if not searches and kind != _OPENS_PAGES:
-            expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
-            self.source.not_understood(f"toolCall of type {kind!r}", f"{at}/toolType", expected)
-        elif not (searches and grounded):
-            call_id = expect_id(found.get("id"), f"{at}/id")
-            call = ToolCall(kind, at, call_id, found.get("args"), is_search=searches, remedy=_HOSTED_REMEDY)
-            self.call(call)
-
-    def _read_hosted_response(self, found: dict[str, Any], at: str) -> None:
-        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
-        given = response.items() if isinstance(response, dict) else ()
-        held = {key: value for key, value in given if key not in _NO_RESULTS}
-        if held and self.has_call(call_id):
-            _set_output(self.answer(call_id, UNANSWERED, at), held)
-        elif held:
-            expected = f"the answer to a call (none has the id {call_id!r})"
-            self.source.not_understood("toolResponse without a call", at, expected)
-
-    def _read_function_response(self, found: dict[str, Any], at: str) -> None:
-        name = expect_text(found.get("name"), f"{at}/name")
-        call_id = expect_id(found.get("id"), f"{at}/id")
-        call_id = call_id if self.has_call(call_id) else None  # without an id, name and order decide
-        if not self.has_open_call(call_id, name):
-            expected = f"the answer to a call made before (no call of {name!r} is open)"
-            self.source.not_understood("functionResponse without a call", at, expected)
+                self.report_keys("part", odd, at, "a part with text, functionCall, functionResponse ...")
             return
-        _set_output(self.answer(call_id, UNANSWERED, at, name=name), found.get("response"))
+        found, at = expect_object(tree.get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
+        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
+        if kind == "functionCall":
+            self.call(tree.read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
+        elif kind == "functionResponse":
+            name = expect_text(found.get("name"), f"{at}/name")
+            call_id = call_id if self.has_call(call_id) else None  # without an id, name and order decide
+            if self.has_open_call(call_id, name):
+                _set_output(self.answer(call_id, UNANSWERED, at, name=name), response)
+            else:
+                expected = f"the answer to a call made before (no call of {name!r} is open)"
+                self.source.not_understood("functionResponse without a call", at, expected)
+        elif kind == "toolResponse":
+            given = response.items() if isinstance(response, dict) and not grounded else ()
+            held = {key: value for key, value in given if key not in _NO_RESULTS}
+            if held and self.has_call(call_id):
+                _set_output(self.answer(call_id, UNANSWERED, at), held)
+            elif held:
+                expected = f"the answer to a call (none has the id {call_id!r})"
+                self.source.not_understood("toolResponse without a call", at, expected)
+        else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
+            tool = as_word(tree.get_either(found, "toolType")).lower()
+            searches = tool in _HOSTED_SEARCHES or self.source.is_search(tool)
+            if not searches and tool != _OPENS_PAGES:
+                expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
+                self.source.not_understood(f"toolCall of type {tool!r}", f"{at}/toolType", expected)
+            elif not (searches and grounded):
+                asked = found.get("args")
+                self.call(ToolCall(tool, at, call_id, asked, is_search=searches, remedy=_HOSTED_REMEDY))
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
@@ -363,18 +334,14 @@ class _CliSession(Conversation):
         elif kind == "gemini":
             self.step(message.get("timestamp"))
             for call, call_at in tree.walk(message.get("toolCalls"), f"{at}/toolCalls"):
-                _read_cli_call(self.call(tree.read_call(call, call_at, arguments="args")), call)
+                made, result = self.call(tree.read_call(call, call_at, arguments="args")), call.get("result")
+                parts = tree.objects_in(result if isinstance(result, list) else [result])
+                responses = tree.objects_in([tree.get_either(part, "functionResponse") for part in parts])
+                if responses or result:
+                    alone = {"output": result} if isinstance(result, str) else result
+                    _set_output(made, responses[0].get("response") if responses else alone)
+                made.failed = made.failed or call.get("status") in ("error", "cancelled")
             self.tag = tree.text_or_none(message.get("model")) or self.tag
         elif kind not in _OTHER_MESSAGES:
             self.report_kind("message", message, "type", at, "user, gemini, info, error, warning")
         self.report_unread("a message", message, at, ("content", "toolCalls", "displayContent"))
-
-
-def _read_cli_call(made: ToolCall, call: dict[str, Any]) -> None:
-    found = call.get("result")
-    parts = found if isinstance(found, list) else [found]
-    responses = [tree.get_either(part, "functionResponse") for part in tree.objects_in(parts)]
-    given = [one.get("response") for one in tree.objects_in(responses)]
-    if given or found:
-        _set_output(made, given[0] if given else {"output": found} if isinstance(found, str) else found)
-    made.failed = made.failed or call.get("status") in ("error", "cancelled")

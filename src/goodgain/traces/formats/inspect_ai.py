@@ -17,6 +17,7 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace, Usage
 
 _PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
+_OF_HEADER = {"task", "eval_id", "run_id"}
 #: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
 _ATTACHMENT = "attachment://"
 #: A limit against malicious logs: content nested deeper is not searched for attachments.
@@ -30,12 +31,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether the file is a log with `eval`, a sample with `epoch` and `messages`, or an .eval archive."""
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
-    return any(_is_log(record) or _is_sample(record) for record in head.objects)
-
-
-def _is_log(record: dict[str, Any]) -> bool:
-    header = record.get("eval")
-    return isinstance(header, dict) and not {"task", "eval_id", "run_id"}.isdisjoint(header)
+    headers = (tree.object_or_empty(record.get("eval")) for record in head.objects)
+    return any(map(_is_sample, head.objects)) or any(not _OF_HEADER.isdisjoint(header) for header in headers)
 
 
 def _is_sample(record: dict[str, Any]) -> bool:
@@ -47,9 +44,19 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
-    for log, at in tree.read_records(source):
+    for value, at in tree.read_records(source):
         with source.handle_errors():
-            yield from _read_log(source, expect_object(log, at), at)
+            log = expect_object(value, at)
+            if _is_sample(log):
+                yield _read_sample(source, log, at, None)
+                continue
+            model = _read_model(log, at)
+            if not log.get("samples"):
+                expected = "samples (was the log written without them?)"
+                raise unexpected_value(f"{at}/samples", expected, log.get("samples"))
+            for sample, sample_at in tree.walk(log["samples"], f"{at}/samples"):
+                with source.handle_errors():
+                    yield _read_sample(source, sample, sample_at, model)
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
@@ -72,26 +79,12 @@ def _read_model(log: dict[str, Any], at: str) -> str | None:
     return tree.text_or_none(expect_object(log.get("eval"), f"{at}/eval").get("model"))
 
 
-def _read_log(source: Source, log: dict[str, Any], at: str) -> Iterator[Trace]:
-    if _is_sample(log):
-        yield _read_sample(source, log, at, None)
-        return
-    model = _read_model(log, at)
-    if not log.get("samples"):
-        raise unexpected_value(f"{at}/samples", "samples (was the log written without them?)", log.get("samples"))
-    for sample, sample_at in tree.walk(log["samples"], f"{at}/samples"):
-        with source.handle_errors():
-            yield _read_sample(source, sample, sample_at, model)
-
-
 def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | None) -> Trace:
     query_id = tree.require_id(sample, at, "id", "the sample's id")
-    if not isinstance(sample.get("messages"), list):
-        raise unexpected_value(f"{at}/messages", "a list of messages", sample.get("messages"))
     reader = _Messages(source, sample)
     events = tree.objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
-    for message, message_at in tree.walk(sample["messages"], f"{at}/messages"):
+    for message, message_at in tree.walk_list(sample, "messages", at):
         if message.get("role") == "assistant":
             reader.spend(usages.get(str(message.get("id"))))
         reader.read(message, message_at)
@@ -134,35 +127,27 @@ class _Messages(Conversation):
             for made in self.read_calls(message.get("tool_calls"), f"{at}/tool_calls", "function"):
                 made.arguments = self._insert_attachments(made.arguments)
             for part, part_at in tree.walk_parts(content, f"{at}/content"):
-                self._read_part(part, part_at)
+                if part.get("type") == "tool_use":  # a call that the model's vendor ran
+                    call = self.call(tree.read_call(part, part_at))
+                    call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
+                    call.failed = part.get("error") not in (None, "")
+                    call.is_search = part.get("tool_type") == "web_search" or None
+                    call.remedy = _REMEDY
+                elif part.get("type") == "text" and part.get("citations") and self.source.citations:
+                    notes = tree.walk(part["citations"], f"{part_at}/citations")
+                    self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
             self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
         elif role == "tool":
-            self._read_answer(message, content, at)
+            output = tree.expect_output(content, f"{at}/content")
+            for part, part_at in tree.walk_parts(content, f"{at}/content"):
+                expect_text(part.get("type"), f"{part_at}/type")
+            call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
+            name, failed = tree.text_or_none(message.get("function")), message.get("error") is not None
+            # Without an open call of it, the log lacks the call: only that of a search is missed.
+            if name is None or self.source.is_search(name) or self.has_open_call(call_id, name):
+                self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
         elif role != "system":
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
-
-    def _read_answer(self, message: dict[str, Any], content: Any, at: str) -> None:
-        output = tree.expect_output(content, f"{at}/content")
-        for part, part_at in tree.walk_parts(content, f"{at}/content"):
-            expect_text(part.get("type"), f"{part_at}/type")
-        call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
-        name = message.get("function") if isinstance(message.get("function"), str) else None
-        failed = message.get("error") is not None
-        if name is not None and not self.source.is_search(name) and not self.has_open_call(call_id, name):
-            return  # the log lacks its call, which was not a search
-        self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
-
-    def _read_part(self, part: dict[str, Any], at: str) -> None:
-        """Read a part of an assistant message; `tool_use` is a call that the model's vendor ran."""
-        if part.get("type") == "tool_use":
-            call = self.call(tree.read_call(part, at))
-            call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
-            call.failed = part.get("error") not in (None, "")
-            call.is_search = part.get("tool_type") == "web_search" or None
-            call.remedy = _REMEDY
-        elif part.get("type") == "text" and part.get("citations") and self.source.citations:
-            notes = tree.walk(part["citations"], f"{at}/citations")
-            self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import asdict
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import read_usage
@@ -24,7 +25,6 @@ from goodgain.traces.model import Step, ToolCall, Trace, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
-_Part = TypeVar("_Part", bound=Struct)
 
 independent = tree.each_line_is_a_trace
 
@@ -41,7 +41,7 @@ class _Search(Struct):
 
 
 class _Step(Struct):
-    searches: list[Any]
+    searches: list[_Search]
     time: str | None = None
     input_tokens: Any = None
     output_tokens: Any = None
@@ -50,7 +50,7 @@ class _Step(Struct):
 
 
 class _Turn(Struct):
-    steps: list[Any]
+    steps: list[_Step]
     user: str | None = None
     query_id: str | int | None = None
 
@@ -61,10 +61,13 @@ class _Trace(Struct):
     system: str | int | None = None
     repeat: Any = None
     session_id: str | int | None = None
-    turns: list[Any] | UnsetType | None = UNSET
-    steps: list[Any] | UnsetType = UNSET
+    turns: list[_Turn] | UnsetType | None = UNSET
+    steps: list[_Step] | UnsetType = UNSET
     user: str | None = None
     metadata: Any = None
+
+
+_PARTS: dict[str, type[Struct]] = {"turns": _Turn, "steps": _Step, "searches": _Search}
 
 
 def sniff(head: FileHead) -> bool:
@@ -77,51 +80,45 @@ def read(source: Source) -> Iterator[Trace]:
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
-def _convert(source: Source, value: Any, kind: type[_Part], at: str) -> _Part:
-    """Return a part of a trace, and report unknown fields: one may be a misspelt `searches`."""
-    part = tree.convert(value, kind, at)
+def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
+    """Report unknown fields of a trace and its parts: one may be a misspelt `searches`."""
     names = kind.__struct_encode_fields__
-    for name in [name for name in value if name not in names]:
-        source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
-    return part
+    for name, held in value.items():
+        if name not in names:
+            source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
+        elif name in _PARTS:
+            for part, part_at in tree.walk(held, f"{at}/{name}"):
+                _report_unknown(source, part, _PARTS[name], part_at)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    found = _convert(source, value, _Trace, at)
+    found = tree.convert(value, _Trace, at)
+    _report_unknown(source, value, _Trace, at)
     if found.version != _VERSION:
         raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", found.version)
     if (found.turns is UNSET) == (found.steps is UNSET):
         raise unexpected_value(at, "either 'turns' or 'steps'", value)
     if found.steps is not UNSET:
-        turns = [_read_turn(source, _Turn(found.steps, found.user), at)]
+        turns = [_read_turn(source, 1, _Turn(found.steps, found.user), at)]
     else:
-        turns = [
-            _read_turn(source, _convert(source, turn, _Turn, turn_at), turn_at)
-            for turn, turn_at in tree.walk(found.turns, f"{at}/turns")
-        ] or [Turn()]
-    for index, turn in enumerate(turns, start=1):
-        turn.index = index
+        given = enumerate(found.turns or [])
+        turns = [_read_turn(source, index + 1, turn, f"{at}/turns/{index}") for index, turn in given] or [Turn(index=1)]
     query_id, session_id, tag = (expect_id(one, at) for one in (found.query_id, found.session_id, found.system))
     return Trace(turns, at, record=value, query_id=query_id, session_id=session_id, tag=tag)
 
 
-def _read_turn(source: Source, turn: _Turn, at: str) -> Turn:
-    steps = [_read_step(source, *step) for step in tree.walk(turn.steps, f"{at}/steps")]
-    return Turn(turn.user or "", steps, query_id=expect_id(turn.query_id, at))
-
-
-def _read_step(source: Source, value: dict[str, Any], at: str) -> Step:
-    step = _convert(source, value, _Step, at)
-    calls = [_read_search(source, *search) for search in tree.walk(step.searches, f"{at}/searches")]
-    return Step([*calls], time=step.time, usage=read_usage(value) if source.costs else None)
-
-
-def _read_search(source: Source, value: dict[str, Any], at: str) -> ToolCall:
-    search = _convert(source, value, _Search, at)
-    return ToolCall(
-        search.tool or "search", at, expect_id(search.call_id, at),
-        output=tree.or_unanswered(search.output if search.results is None else search.results),
-        failed=search.error not in (None, "", False), is_search=True,
-        queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)),
-        remedy="write its results (a list, empty if it found nothing), its output, or its error",
-    )  # fmt: skip
+def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
+    steps = []
+    for index, step in enumerate(turn.steps):
+        calls = [
+            ToolCall(
+                search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at),
+                output=tree.or_unanswered(search.output if search.results is None else search.results),
+                failed=search.error not in (None, "", False), is_search=True,
+                queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)),
+                remedy="write its results (a list, empty if it found nothing), its output, or its error",
+            )
+            for place, search in enumerate(step.searches)
+        ]  # fmt: skip
+        steps.append(Step(calls, time=step.time, usage=read_usage(asdict(step)) if source.costs else None))
+    return Turn(turn.user or "", steps, number, expect_id(turn.query_id, at))

@@ -7,7 +7,6 @@ from its content. States of a graph that repeat the messages of earlier states a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -77,9 +76,10 @@ def _are_states(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
     if _are_states(source.head):
-        return join_exchanges(source, _Messages, _read_state, any_order=True)
-    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected="a list of messages, or a state of a graph with one")
-    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
+        return join_exchanges(source, _Messages, _read_state)
+    return read_conversations(
+        source, _Messages, paths=_MESSAGE_PATHS, of_list=lambda one: "type" in one or _is_message(one)
+    )
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
@@ -92,23 +92,23 @@ def _read_state(record: Any, at: str) -> Exchange | None:
 
 def _read_query_id(record: Any, at: str) -> str | None:
     """Return the query's id from metadata, else the id of the graph's thread."""
-    if not isinstance(record, dict):
-        return None
     thread = None
-    for path in _METADATA_PATHS:
+    for path in _METADATA_PATHS if isinstance(record, dict) else ():
         value: Any = record
         for key in path.split("/"):
-            value = expect_object(value, f"{at}/{path}").get(key) if value is not None else None
+            value = expect_object({} if value is None else value, f"{at}/{path}").get(key)
+        value = {} if value is None else expect_object(value, f"{at}/{path}")
         if (found := tree.find_query_id(value, f"{at}/{path}")) is not None:
             return found
-        if value is not None:
-            held = expect_object(value, f"{at}/{path}").get("thread_id")
-            thread = thread or expect_id(held, f"{at}/{path}/thread_id")
+        thread = thread or expect_id(value.get("thread_id"), f"{at}/{path}/thread_id")
     return thread
 
 
 class _Messages(JoinedConversation):
     """Reports messages, each once: checkpoints repeat the messages before them."""
+
+    any_order = True
+    items = "a list of messages, or a state of a graph with one"
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
@@ -147,21 +147,21 @@ class _Messages(JoinedConversation):
             self.user(tree.message_text(body.get("content")))
             self.report_parts("a human message", body.get("content"), f"{at}/content", _PART_TYPES)
         elif speaker in ("ai", "assistant"):
-            self._spend(body)
+            vendors = tree.object_or_empty(body.get("response_metadata"))
+            holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
+            self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
             self.step()
             self._read_calls(body, at)
         elif kind in ("tool", "function"):
-            self._read_answer(body, at)
+            call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
+            output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+            first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
+            name, failed = tree.text_or_none(body.get("name")), body.get("status") == "error"
+            self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)
         elif kind not in _KINDS or kind == "chat":
             if message.get("lc") != 1 and not isinstance(message.get("type"), str):
                 raise unexpected_value(f"{at}/type", "the type of a message (human, ai, tool ...)", message.get("type"))
             self.source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
-
-    def _spend(self, body: dict[str, Any]) -> None:
-        """Report the usage of an AI message: LangChain's own, else the vendor's."""
-        vendors = tree.object_or_empty(body.get("response_metadata"))
-        holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
-        self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
 
     def _read_calls(self, body: dict[str, Any], at: str) -> None:
         calls, extra = body.get("tool_calls"), body.get("additional_kwargs")
@@ -175,10 +175,3 @@ class _Messages(JoinedConversation):
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or parts", content)
         self.report_parts("an AI message", content, f"{at}/content", _PART_TYPES)
-
-    def _read_answer(self, body: dict[str, Any], at: str) -> None:
-        call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
-        output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
-        first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
-        name, failed = tree.text_or_none(body.get("name")), body.get("status") == "error"
-        self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)

@@ -12,11 +12,11 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import (
+    BY_ITS_NAME,
     BY_NAME,
     LANGFUSE_KINDS,
-    LANGFUSE_UNTYPED,
     decode,
-    read_langfuse_kind,
+    read_kind,
 )
 from goodgain.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
@@ -42,17 +42,14 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
     if not isinstance(record, dict) or not depth:
         return False
     lists = (record.get(key) for key in ("observations", "traces", "data"))
-    return _is_observation(record) or any(
-        _holds_observations(one, depth - 1) for held in lists if isinstance(held, list) for one in held[:50]
-    )
-
-
-def _is_observation(record: dict[str, Any]) -> bool:
     kind = as_word(record.get("type"))
-    return (
-        (kind in LANGFUSE_KINDS or kind in LANGFUSE_UNTYPED)
+    is_observation = (
+        kind in LANGFUSE_KINDS
         and ("traceId" in record or "trace_id" in record)
         and ("parentObservationId" in record or "parent_observation_id" in record)
+    )
+    return is_observation or any(
+        _holds_observations(one, depth - 1) for held in lists if isinstance(held, list) for one in held[:50]
     )
 
 
@@ -62,7 +59,11 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in source.documents():
         with source.handle_errors():
             spans += [*_read_value(source, value, at, {})]
-    _demote(spans)
+    by_id = {(span.trace_id, span.span_id): span for span in spans}
+    for span in spans:
+        for above in iterate_ancestors(span, by_id) if span.kind in _WORK else ():
+            if above.kind == "TOOL" and above.attributes.get(BY_NAME):
+                above.kind = "CHAIN"
     return read_span_traces(source, spans, _REMEDY)
 
 
@@ -94,33 +95,18 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
     name, kind = tree.text_or_none(record.get("name")) or "", as_word(record.get("type"))
-    end = tree.get_either(record, "endTime")
-    span = Span(
-        trace_id, span_id, parent, name, read_langfuse_kind(kind, name, source.is_search),
-        read_nanoseconds(tree.get_either(record, "startTime"), f"{at}/startTime"),
-        read_nanoseconds(end, f"{at}/endTime") if end else 0,
-        _read_attributes(record, trace, by_name=kind in LANGFUSE_UNTYPED), record.get("level") == "ERROR", at,
-    )  # fmt: skip
-    if kind not in LANGFUSE_KINDS and kind not in LANGFUSE_UNTYPED:
-        span.unknown = f"observation of type {kind!r}"
-    return span
-
-
-def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: bool) -> dict[str, Any]:
+    start, end = tree.get_either(record, "startTime"), tree.get_either(record, "endTime")
     metadata: dict[str, Any] = {}
     for held in (trace.get("metadata"), record.get("metadata")):
-        found = decode(held)
-        metadata |= found if isinstance(found, dict) else {}
+        metadata |= tree.object_or_empty(decode(held))
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
-    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, OUTCOMES: find_outcomes(trace), **given}
-
-
-def _demote(spans: list[Span]) -> None:
-    """Make chains of the spans that are searches only by name, and have tools, retrievers or models below them."""
-    by_id = {(span.trace_id, span.span_id): span for span in spans}
-    for span in spans:
-        if span.kind in _WORK:
-            for above in iterate_ancestors(span, by_id):
-                if above.kind == "TOOL" and above.attributes.get(BY_NAME):
-                    above.kind = "CHAIN"
+    of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}
+    span = Span(
+        trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_search),
+        read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,
+        {**of_trace, BY_NAME: LANGFUSE_KINDS.get(kind) == BY_ITS_NAME, **given}, record.get("level") == "ERROR", at,
+    )  # fmt: skip
+    if kind not in LANGFUSE_KINDS:
+        span.unknown = f"observation of type {kind!r}"
+    return span

@@ -83,8 +83,12 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     root = _ROOT.match(dotted)
     trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
     parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
+    if (found := _ORDER.fullmatch(dotted.rpartition(".")[2])) is not None:  # it also orders runs that started together
+        start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
+    else:
+        start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
     span = Span(
-        trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), _read_start(run, dotted, at),
+        trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), start,
         read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
         {}, run.get("error") not in (None, ""), at,
     )  # fmt: skip
@@ -103,14 +107,6 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     return span
 
 
-def _read_start(run: dict[str, Any], dotted: str, at: str) -> int:
-    """Return when a run started, from its dotted order: this also orders runs that started together."""
-    found = _ORDER.fullmatch(dotted.rpartition(".")[2])
-    if found is None:
-        return read_nanoseconds(run.get("start_time"), f"{at}/start_time")
-    return read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
-
-
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     todo = [outputs]
@@ -119,15 +115,12 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):
-            if isinstance(value.get("tool_calls"), list):
-                found += map(_read_tool_call, tree.objects_in(value["tool_calls"]))
-            else:
+            if not isinstance(calls := value.get("tool_calls"), list):
                 todo += [value[key] for key in _ANSWER_KEYS if key in value]
+                continue
+            for call in tree.objects_in(calls):
+                named = call["function"] if isinstance(call.get("function"), dict) else call
+                arguments = named.get("args", named.get("arguments"))
+                part = {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}
+                found.append(part)
     return found
-
-
-def _read_tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    named = function if isinstance(function, dict) else call
-    arguments = named.get("args", named.get("arguments"))
-    return {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}

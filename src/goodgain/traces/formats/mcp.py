@@ -40,8 +40,7 @@ def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace, the file."""
     with source.handle_errors():
-        records = list(tree.read_records(source))
-        yield _Messages(source).read_all(records).trace(records[0][1] if records else f"{source.path}, at ")
+        yield _Messages(source).read_file(tree.read_records(source))
 
 
 class _Messages(Conversation):
@@ -60,7 +59,10 @@ class _Messages(Conversation):
             self.source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
             return
         self.record.append(record)
-        key, method = _read_key(message, at), message.get("method")
+        number, method = message.get("id"), message.get("method")
+        if isinstance(number, bool) or not isinstance(number, (str, int, float, type(None))):
+            raise unexpected_value(f"{at}/id", "an id (text or a number)", number)
+        key = "" if number is None else repr(number)  # a number and a text are different ids
         if method == "tools/call":
             if not key:
                 raise unexpected_value(f"{at}/id", "the id of a request", message.get("id"))
@@ -74,8 +76,19 @@ class _Messages(Conversation):
             expect_text(method, f"{at}/method")
             self._others[key] = True
         elif key in self._waiting and not (self._others.get(key) and self._answers_server(key, record, message)):
-            _set_answer(self._waiting.pop(key)[0], message, at)
+            call, error, result = self._waiting.pop(key)[0], message.get("error"), message.get("result")
             self._answered = True
+            if error is not None:
+                call.output, call.failed = error, True
+            elif result is not None:
+                found = expect_object(result, f"{at}/result")
+                call.failed = found.get("isError") is True
+                only_content = isinstance(found.get("content"), list) and found.keys() <= {
+                    "content",
+                    "isError",
+                    "_meta",
+                }
+                call.output = found["content"] if only_content else found
         elif key and key in self._others:
             self._others[key] = False
         else:
@@ -92,22 +105,3 @@ class _Messages(Conversation):
             return bool(asked == answered)
         result = tree.object_or_empty(message.get("result"))
         return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))
-
-
-def _read_key(message: dict[str, Any], at: str) -> str:
-    """Return the id of a request or answer, empty if it has none; a number and a text are different ids."""
-    found = message.get("id")
-    if isinstance(found, bool) or not isinstance(found, (str, int, float, type(None))):
-        raise unexpected_value(f"{at}/id", "an id (text or a number)", found)
-    return "" if found is None else repr(found)
-
-
-def _set_answer(call: ToolCall, message: dict[str, Any], at: str) -> None:
-    error, result = message.get("error"), message.get("result")
-    if error is not None:
-        call.output, call.failed = error, True
-    elif result is not None:
-        found = expect_object(result, f"{at}/result")
-        call.failed = found.get("isError") is True
-        only_content = isinstance(found.get("content"), list) and found.keys() <= {"content", "isError", "_meta"}
-        call.output = found["content"] if only_content else found

@@ -13,7 +13,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode
 from goodgain.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
-from goodgain.traces.expected_values import expect_object, unexpected_value
+from goodgain.traces.expected_values import expect_object
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -39,14 +39,13 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     record = expect_object(decode(value), at)
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
-    if not isinstance(data.get("spans"), list):
-        raise unexpected_value(f"{at}/data/spans", "a list of spans", data.get("spans"))
+    tree.walk_list(data, "spans", f"{at}/data")
     metadata: dict[str, Any] = {}
     for key in ("trace_metadata", "request_metadata", "tags"):
         found = info.get(key)
         if isinstance(found, list):  # as the REST API writes them
             found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
-        metadata |= found if isinstance(found, dict) else {}
+        metadata |= tree.object_or_empty(found)
     for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"

@@ -23,6 +23,7 @@ from goodgain.traces.model import Trace
 _SQLITE = b"SQLite format 3\0"
 #: The columns of a table of messages; programs choose its name.
 _COLUMNS = {"session_id", "message_data"}
+_BRANCHES = "SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -49,11 +50,21 @@ def _read_items(source: Source, items: list[tree.Placed], at: str, session: str 
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
+    if compression(source.path) is not None:
+        raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
     sessions: dict[str | None, list[tree.Placed]] = {}
     try:
-        with closing(_open_database(source.path)) as database:
+        # Without a write-ahead log, nothing is locked and no file is created.
+        log = source.path.with_name(f"{source.path.name}-wal")
+        how = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        address = f"{source.path.absolute().as_uri()}?mode=ro{how}"
+        with closing(sqlite3.connect(address, uri=True)) as database:
             table = _find_table(database, source.path)
-            _report_branches(source, database)
+            if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None:
+                branches = database.execute(_BRANCHES)  # of AdvancedSQLiteSession
+                if any(count > 1 for (count,) in branches):
+                    at = f"{source.path}, table message_structure, at "
+                    source.not_understood("session with branches (all are read as one)", at, "one branch a session")
             name = table.replace('"', '""')
             rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
             for row, session, text in rows:
@@ -74,15 +85,6 @@ def _read_database(source: Source) -> Iterator[Trace]:
             yield _read_items(source, items, items[0][1], session_id)
 
 
-def _open_database(path: Path) -> sqlite3.Connection:
-    """Open a database read-only. Without a write-ahead log, nothing is locked and no file is created."""
-    if compression(path) is not None:
-        raise InputError(f"{path}: is a compressed SQLite database; decompress it first")
-    log = path.with_name(f"{path.name}-wal")
-    how = "" if log.exists() and log.stat().st_size else "&immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{how}", uri=True)
-
-
 def _find_table(database: sqlite3.Connection, path: Path) -> str:
     found = []
     for (table,) in database.execute(_TABLES).fetchall():
@@ -95,13 +97,3 @@ def _find_table(database: sqlite3.Connection, path: Path) -> str:
             f"{' and '.join(found) or 'none'}; give a database of SQLiteSession, or export the items as JSON Lines"
         )
     return found[0]
-
-
-def _report_branches(source: Source, database: sqlite3.Connection) -> None:
-    """Report the branches of AdvancedSQLiteSession: all are read as one."""
-    if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is None:
-        return
-    branches = database.execute("SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id")
-    if any(count > 1 for (count,) in branches):
-        at = f"{source.path}, table message_structure, at "
-        source.not_understood("session with branches (all are read as one)", at, "one branch a session")

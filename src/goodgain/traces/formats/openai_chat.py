@@ -63,11 +63,16 @@ def _is_message(message: dict[str, Any]) -> bool:
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or tree.any_object(content, _is_known_part)
-
-
-def _is_known_part(part: dict[str, Any]) -> bool:
-    return as_word(part["type"]) in tree.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
+    return (
+        isinstance(content, str)
+        or not _CALL_FIELDS.isdisjoint(message)
+        or tree.any_object(
+            content,
+            lambda part: (
+                as_word(part["type"]) in tree.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
+            ),
+        )
+    )
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
@@ -149,30 +154,28 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
         content, content_at = message.get("content"), f"{at}/content"
-        parts = list(tree.walk_parts(content, content_at)) if isinstance(content, list) else []
-        if parts and any("tool_call_result" in part for part, _ in parts):
-            for part, part_at in parts:
-                if part.get("tool_call_result") is not None:
-                    self._read_haystack_answer(part["tool_call_result"], f"{part_at}/tool_call_result")
+        parts = list(tree.walk_parts(content, content_at))
+        for part, part_at in parts:
+            if (found := part.get("tool_call_result")) is not None:
+                result_at = f"{part_at}/tool_call_result"
+                result = expect_object(found, result_at)
+                origin = expect_object(result.get("origin"), f"{result_at}/origin")
+                call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
+                name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
+                output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
+                self.answer(call_id, output, result_at, name=name, failed=failed)
+        if any("tool_call_result" in part for part, _ in parts):
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if message["role"] == "tool" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
-        if call_id is not None and not self.has_call(call_id):
+        if call_id is None or self.has_call(call_id):
+            self.answer(call_id, output, content_at, name=name)
+        else:
             expected = f"the answer to a call made before (no call has the id {call_id!r})"
             self.source.not_understood("answer without a call", at, expected)
-            return
-        self.answer(call_id, output, content_at, name=name)
-
-    def _read_haystack_answer(self, found: Any, at: str) -> None:
-        result = expect_object(found, at)
-        origin = expect_object(result.get("origin"), f"{at}/origin")
-        call_id = expect_id(origin.get("id"), f"{at}/origin/id")
-        name = expect_optional_text(origin.get("tool_name"), f"{at}/origin/tool_name")
-        output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
-        self.answer(call_id, output, at, name=name, failed=failed)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
@@ -182,31 +185,31 @@ class _Messages(vendor_exchanges.JoinedConversation):
             made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
             self.call(made)
-        if isinstance(content, list):
-            for part, part_at in tree.walk_parts(content, content_at):
-                if isinstance(part.get("tool_call"), dict):
-                    self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
-            self.report_parts("an assistant message", content, content_at, *_PARTS)
+        for part, part_at in tree.walk_parts(content, content_at):
+            if isinstance(part.get("tool_call"), dict):
+                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+        self.report_parts("an assistant message", content, content_at, *_PARTS)
         tree.expect_output(content, content_at)
         if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
             self.source.not_understood(f"the tag {tag.group()}", content_at, "calls in tool_calls")
         if "executed_tools" in message:
             for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
                 self.hosted += 1
-                self.call(_read_executed_tool(tool, tool_at))
+                found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+                first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
+                name, asked = expect_text(tool.get("type"), f"{tool_at}/type"), tool.get("arguments")
+                self.call(ToolCall(name, tool_at, arguments=asked, output=first, spare=spare))
         if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
-            self._read_citations(message["annotations"], f"{at}/annotations", message.get("model") or self.model)
+            # The log lacks the search behind an answer with citations, or by a model that always searches.
+            notes, notes_at = message["annotations"], f"{at}/annotations"
+            citations = tree.objects_in([note.get("url_citation") for note, _ in tree.walk(notes, notes_at)])
+            unique = {str(citation.get("url")): citation for citation in citations}
+            model = as_word(message.get("model") or self.model)
+            if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
+                cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
+                self.hosted += 1
+                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_REMEDY))
         self._add_unlogged_searches(message, shown, at)
-
-    def _read_citations(self, annotations: Any, at: str, model: Any) -> None:
-        """Add the search behind an answer with citations or by a model that always searches: the log lacks it."""
-        cited = [note.get("url_citation") for note, _ in tree.walk(annotations, at)]
-        unique = {str(citation.get("url")): citation for citation in tree.objects_in(cited)}
-        searches = annotations is not None and any(part in as_word(model) for part in _SEARCHING_MODELS)
-        if unique or searches:
-            found = list(unique.values()) if self.source.citations and unique else UNANSWERED
-            self.hosted += 1
-            self.call(ToolCall("web_search", at, output=found, is_search=True, remedy=_REMEDY))
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         """Add the vendor's searches that a usage counts, if none was shown."""
@@ -231,10 +234,3 @@ def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
         )
         found.setdefault(key, ({}, tool_at))[0].update(tool)
     return list(found.values())
-
-
-def _read_executed_tool(tool: dict[str, Any], at: str) -> ToolCall:
-    found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
-    name = expect_text(tool.get("type"), f"{at}/type")
-    first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
-    return ToolCall(name, at, arguments=tool.get("arguments"), output=first, spare=spare)

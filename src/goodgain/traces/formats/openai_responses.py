@@ -11,9 +11,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any, Self
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
+from goodgain.traces.conversations.vendor_exchanges import Item
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -58,12 +59,12 @@ def sniff(head: FileHead) -> bool:
         return ItemReader.claims(head)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
         return False  # items of the Agents SDK, or an early rollout of Codex
-    return any(map(_is_response, head.objects))
-
-
-def _is_response(record: dict[str, Any]) -> bool:
-    own = record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES
-    return own or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+    return any(
+        record.get("object") == "response"
+        or as_word(record.get("type")) in _OWN_TYPES
+        or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+        for record in head.objects
+    )
 
 
 def is_item(item: dict[str, Any]) -> bool:
@@ -88,14 +89,16 @@ def read(source: Source) -> Iterator[Trace]:
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader)
     if _are_chained_responses(source.head):
-        return vendor_exchanges.join_exchanges(source, ItemReader, _read_stored_response)
-    return source.traces(
-        partial(_read_trace, source), is_one=lambda value: not value or tree.any_object(value, _is_message_or_item)
-    )
+        # A stored response is an exchange with itself: its output, and its input if it has one.
+        return vendor_exchanges.join_exchanges(
+            source, ItemReader, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
+        )
 
+    def is_one(value: Any) -> bool:
+        items = tree.objects_in(value)
+        return not value or any("role" in item or as_word(item.get("type")) in _OWN_TYPES for item in items)
 
-def _is_message_or_item(item: dict[str, Any]) -> bool:
-    return "role" in item or as_word(item.get("type")) in _OWN_TYPES
+    return source.traces(partial(_read_trace, source), is_one=is_one)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
@@ -120,12 +123,6 @@ def _get_input(items: Any) -> Any:
     return [{"role": "user", "content": items}] if isinstance(items, str) else items
 
 
-def _read_stored_response(record: Any, at: str) -> vendor_exchanges.Exchange:
-    """Return a stored response as an exchange: its output, and its input if it has one."""
-    response = expect_object(record, at)
-    return ItemReader.pair(response, response, at, at)
-
-
 class ItemReader(vendor_exchanges.JoinedConversation):
     """Reports the items of a conversation, response by response.
 
@@ -136,14 +133,9 @@ class ItemReader(vendor_exchanges.JoinedConversation):
     web_remedy = _WEB_REMEDY
 
     @classmethod
-    def pair(
-        cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
-    ) -> vendor_exchanges.Exchange:
-        """Return an exchange with the ids that join it to others."""
-        found = super().pair({**request, "input": _get_input(request.get("input"))}, response, at, response_at)
-        found.id = expect_id(response.get("id"), f"{response_at}/id")
-        found.previous = expect_id(request.get("previous_response_id"), f"{at}/previous_response_id")
-        return found
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
+        """Return the items of a request, with their places."""
+        return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod
     def key(cls, item: Any) -> Hashable | None:
@@ -160,9 +152,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         """Read the items of an exchange; of repeated ones, only what the first copy lacks."""
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
-            if kind == "message":
-                _check_role(item, at)
-            elif kind not in _CLIENT_ANSWERS and (call := self._read_call(kind, item, at)) is not None:
+            is_call = kind != "message" and kind not in _CLIENT_ANSWERS
+            if is_call and (call := self._read_call(kind, item, at)) is not None:
                 self.merge_copy(call)
         self.read_all(exchange.messages[exchange.known :])
         self.spend(exchange.response.get("usage"))
@@ -190,10 +181,15 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 output = UNANSWERED
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
-                call.output = _read_web_run_output(output)
+                parts = output if isinstance(output, list) else [output]
+                texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+                hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
+                call.output = [
+                    {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
+                    for hit in hits if hit["kind"] == "search"
+                ] if hits else output  # fmt: skip
         elif item.get("role") == "user":
-            self.user(tree.message_text(item.get("content")))
-            self._check_message(item, at)
+            self._read_message(item, at)
 
     def _read_response(self, items: list[tree.Placed]) -> None:
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
@@ -205,7 +201,14 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             if kind in ("reasoning", "message"):
                 new_step = True
                 if kind == "message":
-                    self._read_message(item, at, waiting)
+                    self._read_message(item, at)
+                for part in tree.objects_in(item.get("content")) if self.source.citations else ():
+                    notes = [
+                        one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"
+                    ]
+                    cited = {str(note.get("url")): {**note, "type": None} for note in notes}
+                    if cited and waiting:  # the log does not name their search: it is the last one before
+                        waiting.pop().output = list(cited.values())
                 continue
             if (call := self._read_call(kind, item, at)) is None:
                 continue
@@ -222,16 +225,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if items and not stepped:
             self.step()  # an answer without a call is a step: the next user message is a new turn
 
-    def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall]) -> None:
-        _check_role(item, at)
-        self._check_message(item, at)
-        for part in tree.objects_in(item.get("content")) if self.source.citations else ():
-            notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
-            cited = {str(note.get("url")): {**note, "type": None} for note in notes}
-            if cited and waiting:  # the log does not name their search: it is the last one before
-                waiting.pop().output = list(cited.values())
-
-    def _check_message(self, item: dict[str, Any], at: str) -> None:
+    def _read_message(self, item: dict[str, Any], at: str) -> None:
+        if item.get("role") not in _ROLES:
+            raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", item.get("role"))
+        if item["role"] == "user":
+            self.user(tree.message_text(item.get("content")))
         self.report_unread("a message", item, at, ("content",))
         self.report_parts("a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
@@ -241,13 +239,24 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
         call_id = expect_id(item.get("id"), f"{at}/id")
         if kind == "web_search_call":
-            return self._read_web_search(item, call_id, at)
+            action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
+            does, found = as_word(action.get("type"), "search"), action.get("sources")
+            if does != "search":
+                if does not in _OTHER_ACTIONS:
+                    what = f"action of type {does!r} in a web_search_call"
+                    self.source.not_understood(what, f"{at}/action", "search or open_page")
+                return ToolCall(f"{kind} {does}", at, call_id, is_search=False, output=None)
+            urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
+            return ToolCall(
+                kind, at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
+                remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
+            )  # fmt: skip
         if kind == "file_search_call":
             found = item.get("results")
+            hits = [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")]
             return ToolCall(
-                kind, at, call_id, item.get("queries"), is_search=True, remedy=_FILE_REMEDY, doc_type="passage",
-                failed=found is None and item.get("status") == "failed",
-                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")],
+                kind, at, call_id, item.get("queries"), UNANSWERED if found is None else hits, is_search=True,
+                failed=found is None and item.get("status") == "failed", remedy=_FILE_REMEDY, doc_type="passage",
             )  # fmt: skip
         if kind == "mcp_call":
             call = tree.read_call(item, at)
@@ -265,50 +274,14 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None
 
-    def _read_web_search(self, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall:
-        action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
-        kind = as_word(action.get("type"), "search")
-        if kind != "search":
-            if kind not in _OTHER_ACTIONS:
-                what = f"action of type {kind!r} in a web_search_call"
-                self.source.not_understood(what, f"{at}/action", "search or open_page")
-            return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
-        found = action.get("sources")
-        urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
-        return ToolCall(
-            "web_search_call", at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
-            remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
-        )  # fmt: skip
-
-
-def _check_role(message: dict[str, Any], at: str) -> None:
-    if message.get("role") not in _ROLES:
-        raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
-
-
-def _read_web_run_output(output: Any) -> Any:
-    """Return the hits in the text of Codex's web tool; any other output is unchanged."""
-    parts = output if isinstance(output, list) else [output]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
-    found = [
-        {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
-        for hit in hits
-        if hit["kind"] == "search"
-    ]
-    return found if hits else output
-
 
 def _read_web_run(call: ToolCall) -> ToolCall:
     """Read a call of Codex's web tool: its arguments say whether it searches, opens a page or finds text in one."""
-    asked = call.arguments
-    if isinstance(asked, str):
-        try:
-            asked = loads(asked)
-        except NotJSONError:
-            raise unexpected_value(call.at, "arguments of web.run as JSON", asked) from None
-    queries = expect_object(asked, call.at).get("search_query")
-    texts = [query.get("q") for query in queries if isinstance(query, dict)] if isinstance(queries, list) else []
+    asked = parse_if_json(call.arguments)
+    if not isinstance(asked, dict):
+        raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
+    queries = asked.get("search_query")
+    texts = [query.get("q") for query in tree.objects_in(queries)]
     call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
     call.queries = tuple(text for text in texts if isinstance(text, str))
     return call

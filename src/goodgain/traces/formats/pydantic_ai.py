@@ -7,7 +7,6 @@ tool has both in one response.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -46,11 +45,12 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages."""
-    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
-    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
+    return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "kind" in one or "parts" in one)
 
 
 class _Messages(Conversation):
+    items = "a list of messages (requests and responses)"
+
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = message.get("kind")
         if as_word(kind) not in _KINDS:
@@ -78,27 +78,22 @@ class _Messages(Conversation):
             call = self.call(tree.read_call(part, at, "tool_name", "tool_call_id", "args"))
             call.remedy = _REMEDY if kind == "builtin-tool-call" else ""
         elif kind in _RETURNS:
-            self._read_return(part, at, hosted=kind == "builtin-tool-return")
+            call_id = tree.require_id(part, at, "tool_call_id")
+            outcome, content = as_word(part.get("outcome"), "success"), part.get("content")
+            if outcome not in {"success"} | _FAILED | _NOT_MADE:
+                expected = "success, failed, retried, interrupted or denied"
+                raise unexpected_value(f"{at}/outcome", expected, part.get("outcome"))
+            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else tree.or_unanswered(content)
+            call = self.answer(call_id, output, at, failed=outcome in _FAILED)
+            if outcome in _NOT_MADE:
+                call.is_search = False
         elif kind == "retry-prompt":
-            call_id = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
-            if part.get("tool_name") is not None and self.has_call(call_id):  # else it is about the answer's text
-                self.answer(call_id, part.get("content"), at, failed=True)
+            retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
+            if part.get("tool_name") is not None and self.has_call(retried):  # else it is about the answer's text
+                self.answer(retried, part.get("content"), at, failed=True)
         elif kind not in _OTHER_PARTS:
             expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"
             self.report_kind("part", part, "part_kind", at, expected)
-
-    def _read_return(self, part: dict[str, Any], at: str, *, hosted: bool) -> None:
-        call_id = tree.require_id(part, at, "tool_call_id")
-        outcome = as_word(part.get("outcome"), "success")
-        if outcome not in {"success"} | _FAILED | _NOT_MADE:
-            raise unexpected_value(
-                f"{at}/outcome", "success, failed, retried, interrupted or denied", part.get("outcome")
-            )
-        content = part.get("content")
-        output = _unwrap_hosted(content) if hosted else tree.or_unanswered(content)
-        call = self.answer(call_id, output, at, failed=outcome in _FAILED)
-        if outcome in _NOT_MADE:
-            call.is_search = False
 
 
 def _unwrap_hosted(content: Any) -> Any:

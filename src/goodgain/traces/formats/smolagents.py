@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -47,23 +46,21 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
-    find = partial(tree.find_items, paths=_PATHS, expected="a list of steps")
     return read_conversations(
-        source, _Steps, find, of_list=lambda one: "step_number" in one or "task" in one, of_line=_is_step
+        source, _Steps, paths=_PATHS, of_list=lambda one: "step_number" in one or "task" in one, of_line=_is_step
     )
 
 
 class _Steps(Conversation):
-    def read(self, step: dict[str, Any], at: str) -> None:
-        if "step_number" in step:
-            self._read_step(step, at)
-        elif "task" in step:
-            self.user(expect_optional_text(step["task"], f"{at}/task") or "")
-        elif _OTHER_STEPS.isdisjoint(step):
-            expected = "a step with a step_number, a task, a plan or a system prompt"
-            self.report_keys("step", step, at, expected)
+    items = "a list of steps"
 
-    def _read_step(self, step: dict[str, Any], at: str) -> None:
+    def read(self, step: dict[str, Any], at: str) -> None:
+        if "step_number" not in step:
+            if "task" in step:
+                self.user(expect_optional_text(step["task"], f"{at}/task") or "")
+            elif _OTHER_STEPS.isdisjoint(step):
+                self.report_keys("step", step, at, "a step with a step_number, a task, a plan or a system prompt")
+            return
         source = self.source
         self.report_unread("a step", step, at, _READ)
         self.step()
@@ -77,20 +74,16 @@ class _Steps(Conversation):
         for made in calls:
             made.failed = step.get("error") is not None
             made.remedy = _SHARED if len(calls) > 1 else ""
-        observations = expect_optional_text(step.get("observations"), f"{at}/observations")
-        _assign_observations(observations or "", calls, [made for made in calls if source.is_search(made.tool)])
+        told = expect_optional_text(step.get("observations"), f"{at}/observations") or ""
+        searches = [made for made in calls if source.is_search(made.tool)]
+        if told and (not searches or len(calls) == 1):
+            for made in calls:
+                made.output = told
+        headings = list(_HEADING.finditer(told))
+        if searches and len(headings) == len(searches) and len(calls) > 1:
+            ends = [*(heading.start() for heading in headings[1:]), len(told)]
+            for made, heading, end in zip(searches, headings, ends, strict=True):
+                made.output = told[heading.end() : end].strip()
         for made in calls:
             if made.tool == _CODE_TOOL and any(map(source.is_search, _FUNCTION.findall(str(made.arguments)))):
                 self.call(ToolCall("search in code", made.at, is_search=True, remedy=_REMEDY))
-
-
-def _assign_observations(observations: str, calls: list[ToolCall], searches: list[ToolCall]) -> None:
-    """Assign the one text of a step to its calls: to each search the part below its heading, if each has one."""
-    if observations and (not searches or len(calls) == 1):
-        for call in calls:
-            call.output = observations
-    headings = list(_HEADING.finditer(observations))
-    if searches and len(headings) == len(searches) and len(calls) > 1:
-        ends = [*(heading.start() for heading in headings[1:]), len(observations)]
-        for call, heading, end in zip(searches, headings, ends, strict=True):
-            call.output = observations[heading.end() : end].strip()

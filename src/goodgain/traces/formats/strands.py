@@ -98,9 +98,9 @@ def _find_files(folder: Path) -> list[Path]:
 
 
 def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
-    return (
-        [(value["output"]["message"], f"{at}/output/message")] if _is_answer(value) else tree.find_messages(value, at)
-    )
+    if _is_answer(value):
+        return [(value["output"]["message"], f"{at}/output/message")]
+    return tree.find_messages(value, at)
 
 
 def _read_folder(source: Source) -> Trace:
@@ -143,25 +143,19 @@ class _Messages(Conversation):
             self.step()
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
             self.user(tree.message_text([block for block, _ in blocks]))
-        for block, block_at in blocks:
-            self._read_block(block, block_at)
-
-    def _read_block(self, block: dict[str, Any], at: str) -> None:
-        if "toolUse" in block:
-            use = expect_object(block["toolUse"], f"{at}/toolUse")
-            self.call(tree.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
-        elif "toolResult" in block:
-            result = expect_object(block["toolResult"], f"{at}/toolResult")
-            call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
-            parts = tree.walk(result.get("content"), f"{at}/toolResult/content")
-            values = [self._read_part(*part) for part in parts]
-            output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
-            self.answer(call_id, output, at, failed=result.get("status") == "error")
-        elif _OTHER_BLOCKS.isdisjoint(block):
-            self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")
-
-    def _read_part(self, part: dict[str, Any], at: str) -> Any:
-        """Return the value of a part of a result: an object under `json`, or a text."""
-        if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
-            self.report_keys("part of a toolResult", part, at, "a part with json or text")
-        return part.get("json", part.get("text", part))
+        for block, at in blocks:
+            if "toolUse" in block:
+                use = expect_object(block["toolUse"], f"{at}/toolUse")
+                self.call(tree.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
+            elif "toolResult" in block:
+                result = expect_object(block["toolResult"], f"{at}/toolResult")
+                call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
+                parts = list(tree.walk(result.get("content"), f"{at}/toolResult/content"))
+                for part, part_at in parts:
+                    if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
+                        self.report_keys("part of a toolResult", part, part_at, "a part with json or text")
+                values = [part.get("json", part.get("text", part)) for part, _ in parts]
+                output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
+                self.answer(call_id, output, at, failed=result.get("status") == "error")
+            elif _OTHER_BLOCKS.isdisjoint(block):
+                self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import NotJSONError, loads, parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
@@ -50,7 +50,7 @@ _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,60
 #: Beginnings of texts in place of results: the search was not run.
 _REFUSALS = ("You have searched this query", "The maximum search limit is exceeded", "<warning>")
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
-_NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
+_NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
 independent = tree.each_line_is_a_trace
@@ -76,35 +76,24 @@ def _read_passages(text: str) -> Any:
 
 
 def _read_numbers(text: str) -> Any:
-    """Read lines of `(1)text` (R1-Searcher); the text is `None` if there is nothing."""
-    return [] if text == "None" else _split_numbered(_NUMBER, text)
+    """Read parts that begin with `(1)`, `(2)` ... (R1-Searcher); the text is `None` if there is nothing."""
+    starts: list[re.Match[str]] = []
+    for found in _NUMBER.finditer(text):
+        if int(found[1]) == len(starts) + 1:
+            starts.append(found)
+    if not starts or starts[0].start() != 0:
+        return [] if text == "None" else text
+    ends = [found.start() for found in starts[1:]] + [len(text)]
+    return [{"title": None, "text": text[found.end() : end].strip()} for found, end in zip(starts, ends, strict=True)]
 
 
 def _read_list(text: str) -> Any:
     """Read a JSON list, whose ids are positions (Search-o1's RagAgent); prose is a model's summary."""
-    try:
-        value: Any = loads(text)
-    except NotJSONError:
-        value = None
+    value = parse_if_json(text)
     if not isinstance(value, list):
         return UNANSWERED
     return [
         {key: field for key, field in one.items() if key != "id"} if isinstance(one, dict) else one for one in value
-    ]
-
-
-def _split_numbered(mark: re.Pattern[str], text: str) -> list[dict[str, str | None]] | str:
-    """Return the parts of a text that begin with marks numbered from 1; the text if it does not begin with the first."""
-    starts: list[re.Match[str]] = []
-    for found in mark.finditer(text):
-        if int(found["n"]) == len(starts) + 1:
-            starts.append(found)
-    if not starts or starts[0].start() != 0:
-        return text
-    ends = [found.start() for found in starts[1:]] + [len(text)]
-    return [
-        {"title": (found.groupdict().get("title") or "").strip('"') or None, "text": text[found.end() : end].strip()}
-        for found, end in zip(starts, ends, strict=True)
     ]
 
 
@@ -150,20 +139,16 @@ def _find_tagged_field(record: dict[str, Any]) -> str | None:
 
 
 def _has_said_call(text: str) -> bool:
-    return any(_has_call(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant")
-
-
-def _has_call(text: str) -> bool:
-    return _find_call(TaggedText(text), 0)[0] >= 0
+    said = (TaggedText(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant")
+    return any(_find_call(speech, 0)[0] >= 0 for speech in said)
 
 
 def _is_tagged_message(message: dict[str, Any]) -> bool:
     role, content = message.get("role"), message.get("content")
     if not isinstance(content, str):
         return False
-    return (
-        content.lstrip().startswith("<tool_response>") if role == "user" else role == "assistant" and _has_call(content)
-    )
+    is_answer = role == "user" and content.lstrip().startswith("<tool_response>")
+    return is_answer or (role == "assistant" and _find_call(TaggedText(content), 0)[0] >= 0)
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
@@ -269,9 +254,9 @@ class _Speeches(Conversation):
     _waiting: Sequence[ToolCall] = ()
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        role = expect_text(message.get("role"), f"{at}/role")
         self.report_unread("a message", message, at, ("content",))
-        self._say(role, expect_text(message.get("content"), f"{at}/content"), at)
+        role, text = (expect_text(message.get(key), f"{at}/{key}") for key in ("role", "content"))
+        self._say(role, text, at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
         """Return the trace of the speeches in a text."""
@@ -286,7 +271,13 @@ class _Speeches(Conversation):
             self._read_assistant(_NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
-                self._read_responses(text, at)
+                # One for each open call; the last one may be cut off, or hold the tag itself.
+                whole = _RESPONSES.search(text)
+                found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
+                if len(found) != len(self._waiting):
+                    raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
+                for call, output in zip(self._waiting, found, strict=True):
+                    call.output = output.strip("\n")
             elif text.lstrip().startswith("<tool_response>"):
                 raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
@@ -347,15 +338,6 @@ class _Speeches(Conversation):
             call.output = dialect.read(found)
             call.remedy = _SUMMARY if call.output is UNANSWERED else ""
         return position
-
-    def _read_responses(self, text: str, at: str) -> None:
-        """Read the responses to the open calls: one each, or a last one that is cut off or holds the tag itself."""
-        whole = _RESPONSES.search(text)
-        found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
-        if len(found) != len(self._waiting):
-            raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
-        for call, output in zip(self._waiting, found, strict=True):
-            call.output = output.strip("\n")
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import expect_id, expect_object, unexpected_value
+from goodgain.traces.expected_values import expect_id, expect_object
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -26,8 +26,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""
     return any(
         "simulations" in record
-        or "agent_info"
-        in tree.object_or_empty(record.get("info"))  # the tasks are long, and stand before the simulations
+        # The tasks are long, and stand before the simulations.
+        or "agent_info" in tree.object_or_empty(record.get("info"))
         or _is_simulation(record)
         for record in head.objects
     )
@@ -42,29 +42,19 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a simulation."""
     for value, at in tree.read_records(source):
         with source.handle_errors():
-            yield from _read_results(source, expect_object(value, at), at)
-
-
-def _read_results(source: Source, results: dict[str, Any], at: str) -> Iterator[Trace]:
-    if _is_simulation(results):
-        yield _read_simulation(source, results, at, None)
-        return
-    agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
-    if not isinstance(results.get("simulations"), list):
-        raise unexpected_value(f"{at}/simulations", "a list of simulations", results.get("simulations"))
-    for simulation, simulation_at in tree.walk(results["simulations"], f"{at}/simulations"):
-        with source.handle_errors():
-            yield _read_simulation(source, simulation, simulation_at, tree.text_or_none(agent.get("llm")))
-
-
-def _read_simulation(source: Source, simulation: dict[str, Any], at: str, model: str | None) -> Trace:
-    query_id = tree.require_id(simulation, at, "task_id", "the id of the task")
-    if not isinstance(simulation.get("messages"), list):
-        raise unexpected_value(f"{at}/messages", "a list of messages", simulation.get("messages"))
-    reader = _Messages(source, simulation).read_all(tree.walk(simulation["messages"], f"{at}/messages"))
-    trace = reader.trace(at, query_id=query_id, tag=model)
-    trace.run = expect_id(simulation.get("trial"), f"{at}/trial")
-    return trace
+            results = expect_object(value, at)
+            agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
+            simulations = iter([(results, at)])
+            if not _is_simulation(results):
+                simulations = tree.walk_list(results, "simulations", at)
+            for simulation, simulation_at in simulations:
+                with source.handle_errors():
+                    query_id = tree.require_id(simulation, simulation_at, "task_id", "the id of the task")
+                    reader = _Messages(source, simulation)
+                    reader.read_all(tree.walk_list(simulation, "messages", simulation_at))
+                    trace = reader.trace(simulation_at, query_id=query_id, tag=agent.get("llm"))
+                    trace.run = expect_id(simulation.get("trial"), f"{simulation_at}/trial")
+                    yield trace
 
 
 class _Messages(Conversation):

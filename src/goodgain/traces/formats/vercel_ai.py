@@ -5,12 +5,12 @@ In a UI message a step ends at each `step-start`; a model message of the assista
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
-from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.formats.openai_responses import read_source
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -47,12 +47,10 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    if as_word(message.get("role")) not in _ROLES:
-        return False
-    parts = message.get("parts")
-    if isinstance(parts, list) and parts and all(isinstance(part, dict) and "type" in part for part in parts):
-        return True
-    return isinstance(message.get("toolInvocations"), list) or _has_model_parts(message.get("content"))
+    parts, has_calls = message.get("parts"), isinstance(message.get("toolInvocations"), list)
+    is_typed = isinstance(parts, list) and all(isinstance(part, dict) and "type" in part for part in parts)
+    has_parts = has_calls or bool(parts and is_typed) or _has_model_parts(message.get("content"))
+    return has_parts and as_word(message.get("role")) in _ROLES
 
 
 def _has_model_parts(content: Any) -> bool:
@@ -78,7 +76,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
     if _are_steps(value):
-        return tree.find_items(value, at, paths=("steps",), expected="a list of steps")
+        return tree.find_items(value, at, ("steps",), "a list of steps")
     return tree.find_messages(value, at)
 
 
@@ -110,77 +108,68 @@ class _Messages(Conversation):
         if role == "user":
             self.user(tree.message_text(parts if parts is not None else content))
         if role == "assistant":
-            self._start_step()
+            self.step()
+            self._made, self._cited = 0, []
         placed = list(tree.walk(parts, f"{at}/parts"))
         self._read_parts(placed)
         held = (tree.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
-        seen = {as_word(invocation.get("toolCallId")) for invocation in held}
-        self._read_invocations(message.get("toolInvocations"), f"{at}/toolInvocations", seen)
-        self._read_parts(list(tree.walk_parts(content, f"{at}/content")))
+        seen, step = {as_word(invocation.get("toolCallId")) for invocation in held}, None
+        invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
+        for index, (invocation, call_at) in enumerate(invocations):  # those of version 4 may repeat the parts
+            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
+                if index and invocation.get("step") != step:
+                    self.step()
+                step = invocation.get("step")
+                self._read_ui_call(invocation, call_at)
+        self._read_parts(tree.walk_parts(content, f"{at}/content"))
         if role == "assistant":
             self._add_citations(at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
         self.report_unread("a step", step, at, _STEP_READ)
-        self._start_step()
+        self.step()
+        self._made, self._cited = 0, []
         if isinstance(step.get("content"), list):
-            self._read_parts(list(tree.walk(step["content"], f"{at}/content")))
+            self._read_parts(tree.walk(step["content"], f"{at}/content"))
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
                 parts = tree.walk(step.get(key), f"{at}/{key}")
-                self._read_parts([({**part, "type": kind}, part_at) for part, part_at in parts])
+                self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
             self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
         self._add_citations(at)
 
-    def _start_step(self) -> None:
-        self.step()
-        self._made, self._cited = 0, []
-
-    def _read_parts(self, parts: list[tree.Placed]) -> None:
+    def _read_parts(self, parts: Iterable[tree.Placed]) -> None:
         for part, at in parts:
             kind = as_word(part.get("type"))
             if kind == "step-start":
                 self.step()
             elif kind == "tool-call":
-                self._add_call(part, part.get("toolName"), at)
+                self._add_call(part, at)
             elif kind in ("tool-result", "tool-error"):
                 self._read_result(part, at, failed=kind == "tool-error")
             elif kind == "tool-invocation":
-                invocation = expect_object(part.get("toolInvocation"), f"{at}/toolInvocation")
-                self._read_ui_call(invocation, invocation.get("toolName"), f"{at}/toolInvocation")
+                held_at = f"{at}/toolInvocation"
+                self._read_ui_call(expect_object(part.get("toolInvocation"), held_at), held_at)
             elif kind == "dynamic-tool":
-                self._read_ui_call(part, part.get("toolName"), at)
+                self._read_ui_call(part, at)
             elif kind in ("source-url", "source"):
                 self._cited.append(part["source"] if isinstance(part.get("source"), dict) else part)
             elif kind.startswith("tool-") and "toolCallId" in part:
-                self._read_ui_call(part, kind.removeprefix("tool-"), at)
+                self._read_ui_call({**part, "toolName": kind.removeprefix("tool-")}, at)
             elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
-    def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
-        """Read the calls of version 4 that the parts do not repeat; a new number of `step` is a new step."""
-        step: Any = None
-        for index, (invocation, call_at) in enumerate(tree.walk(invocations, at)):
-            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") in seen:
-                continue
-            if index and invocation.get("step") != step:
-                self.step()
-            step = invocation.get("step")
-            self._read_ui_call(invocation, invocation.get("toolName"), call_at)
-
-    def _add_call(self, part: dict[str, Any], name: Any, at: str) -> ToolCall:
-        call_id = expect_id(part.get("toolCallId"), f"{at}/toolCallId")
-        call = ToolCall(expect_text(name, f"{at}/toolName"), at, call_id, part.get("input", part.get("args")))
+    def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
+        call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
         if part.get("providerExecuted") is True:
             call.remedy = _REMEDY
             call.is_search = self.source.is_search(call.tool)
         self._made += 1
         return self.call(call)
 
-    def _read_ui_call(self, part: dict[str, Any], name: Any, at: str) -> None:
-        call = self._add_call(part, name, at)
-        state = as_word(part.get("state"))
+    def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
+        call, state = self._add_call(part, at), as_word(part.get("state"))
         if state in _ANSWERED and part.get("preliminary") is not True:
             key = "result" if state == "result" else "output"
             if key not in part:
@@ -221,9 +210,7 @@ class _Messages(Conversation):
 
     def _add_citations(self, at: str) -> None:
         """Report the pages that a message cites; if it has no call, a provider searched for it."""
-        if not self._cited:
-            return
-        if not self._made:
+        if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
-        if self.source.citations:
+        if self._cited and self.source.citations:
             self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])

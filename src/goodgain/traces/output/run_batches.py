@@ -15,8 +15,16 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import stem
-from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
-from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
+from goodgain.files.writing import (
+    Append,
+    EncodedRows,
+    Outputs,
+    append_rows,
+    encode_rows,
+    temporary_folder,
+    warn_of_escaped_ids,
+    write_with_polars,
+)
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
 from goodgain.traces.reading.query_ids import rename_queries
