@@ -65,9 +65,8 @@ def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str
 @click.command(
     epilog=shared.make_epilog(
         "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
-        "goodgain curve qrels_examples/redundancy/qrels.txt new=qrels_examples/redundancy/lean.run -m nCG --plot curve.svg",
-        "goodgain curve qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/*.run -m nCG --over tokens "
-        "--costs qrels_examples/two_agents/costs.csv --at 5000,10000",
+        "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
+        "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
     )
 )
 @shared.qrels_argument
