@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.ledger_and_coverage import coverage, ledger
     from goodgain.reporting.precision_recall import pr_curve
+    from goodgain.reporting.spend_totals import spend
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
@@ -86,6 +87,7 @@ _LATER = (
         "ledger": "goodgain.reporting.ledger_and_coverage",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
+        "spend": "goodgain.reporting.spend_totals",
     }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )
@@ -174,6 +176,7 @@ __all__ = [
     "read_run",
     "read_traces",
     "rescale",
+    "spend",
     "to_run",
     "write_qrels",
     "write_results",

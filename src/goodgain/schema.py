@@ -98,7 +98,7 @@ DEDUPLICATED = Table(
     },
 )
 
-#: The cost of each iteration of a query; iteration 0 is the cost after the last search, of the answer.
+#: The cost of each iteration of a query, and its search calls; iteration 0 is the cost after the last search, of the answer.
 COSTS = Table(
     "costs",
     {
@@ -106,12 +106,15 @@ COSTS = Table(
         "system": nw.String(),
         "replicate": nw.String(),
         "iteration": nw.Int64(),
+        "calls": nw.Int64(),
         "input_tokens": nw.Int64(),
         "output_tokens": nw.Int64(),
         "seconds": nw.Float64(),
         "cost": nw.Float64(),
     },
-    optional=frozenset({"system", "replicate", "input_tokens", "output_tokens", "seconds", "cost"}),
+    optional=frozenset(
+        {"system", "replicate", "iteration", "calls", "input_tokens", "output_tokens", "seconds", "cost"}
+    ),
 )
 
 _ID_SYNONYMS = {"qid": "query_id", "q_id": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}

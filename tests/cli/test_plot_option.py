@@ -52,7 +52,10 @@ def test_another_ending_is_an_error_before_anything_is_read(name: str, tmp_path:
     for command in ("curve", "compare"):
         done = run_command(command, "no such qrels", "no such run", "-m", "CG", "--plot", tmp_path / name)
         assert done.returncode == 2
-        assert f"{tmp_path / name}: pictures are written as .png, .svg, .pdf. Choose a name with one of these endings" in done.stderr
+        assert (
+            f"{tmp_path / name}: pictures are written as .png, .svg, .pdf. Choose a name with one of these endings"
+            in done.stderr
+        )
         assert done.stdout == ""
 
 

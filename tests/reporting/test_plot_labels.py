@@ -10,7 +10,7 @@ import goodgain as gg
 from goodgain.reporting import plots
 from goodgain.reporting.plots.pictures import draw_comparison, draw_curves
 from tests.support.counts import EVERYTHING
-from tests.support.plot_labels import check_labels, make_curve, make_ledger, make_precision_recall
+from tests.support.plot_labels import check_labels, make_curve, make_ledger, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT, no_notices
 
 FOLDER = ROOT / "qrels_examples" / "redundancy"
@@ -33,6 +33,14 @@ def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_wer
     figure = Figure(figsize=(6, 4), layout="constrained")
     plots.curve(frame, ax=figure.add_subplot())
     check_labels(figure)
+
+
+@pytest.mark.parametrize(("over", "factor"), [("tokens", 1_234.5), ("cost", 0.0123), ("seconds", 9.9), ("tokens", 1e6)])
+@pytest.mark.parametrize(("systems", "spends"), FEW if EVERYTHING else FEW[1:2])
+def test_labels_over_spends_do_not_overlap(systems: int, spends: int, over: str, factor: float) -> None:
+    frame = make_spend_curve(systems, spends, over, factor)
+    check_labels(plots.against_spend(frame).figure)  # type: ignore[arg-type]
+    check_labels(draw_curves(pl.concat([frame, frame.with_columns(measure=pl.lit("CG"))])))
 
 
 def test_labels_of_long_names_do_not_overlap() -> None:

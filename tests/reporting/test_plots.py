@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import goodgain as gg
 from goodgain.reporting import plots
 from goodgain.reporting.plots.canvas import style_of
-from tests.support.plot_labels import check_labels, make_curve, make_precision_recall
+from tests.support.plot_labels import check_labels, make_curve, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT, in_one_search, no_notices
 
 EXAMPLES = ROOT / "qrels_examples"
@@ -39,6 +39,31 @@ def test_the_data_of_curve_are_one_measure_and_whether_few_queries_still_search(
         ("repeating", 3, 7.5, 5.0, 10.0, False),  # one of two queries still searches
         ("repeating", 4, 7.5, 5.0, 10.0, True),
     ]
+
+
+def test_the_data_of_against_spend_mark_the_smallest_spend_with_95_percent_of_the_last_value() -> None:
+    frame = gg.curve(QRELS, REDUNDANCY, "CG SRE SRR", over="results")
+    found = plots.against_spend_data(frame, "CG")
+    assert found.columns == ["system", "spend", "mean", "low", "high", "enough"]
+    marked = {system: rows.filter("enough")["spend"].to_list() for (system,), rows in found.group_by("system")}
+    last = frame.filter(measure="CG").group_by("system").agg(pl.col("mean").last())
+    for system, mean in last.iter_rows():
+        rows = frame.filter(measure="CG", system=system)
+        assert marked[system] == [min(x for x, y in rows.select("spend", "mean").iter_rows() if y >= 0.95 * mean)]
+    assert not plots.against_spend_data(frame, "SRR")["enough"].any(), "down is better"
+    assert not plots.against_spend_data(frame.with_columns(mean=pl.lit(0.0)), "CG")["enough"].any()
+
+
+def test_against_spend_draws_steps_and_its_mark() -> None:
+    frame = gg.curve(QRELS, {"lean": REDUNDANCY["lean"]}, "CG", over="results")
+    ax = plots.against_spend(frame)
+    (line,) = ax.lines
+    assert line.get_xydata().tolist() == [[*row] for row in frame.select("spend", "mean").iter_rows()]
+    assert line.get_drawstyle() == "steps-post"
+    assert line.get_markevery() == plots.against_spend_data(frame)["enough"].arg_true().to_list()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("results spent by each query, at most", "CG ↑, mean over 2 queries")
+    assert len(plots.against_spend(make_spend_curve(6, 3)).collections) == 0
+    assert len(plots.against_spend(make_spend_curve(6, 3), bands=True).collections) == 6
 
 
 def test_the_data_of_new_good_are_new_documents_and_the_share_of_all_good_gain() -> None:
@@ -219,6 +244,7 @@ folder = "qrels_examples/redundancy/"
 runs = {name: f"{folder}{name}.run" for name in ("lean", "repeating")}
 frame, ledger = gg.curve(folder + "qrels.txt", runs, "NumGood nCG"), gg.ledger(folder + "qrels.txt", runs["lean"])
 drawn = [plots.curve(frame, "nCG"), plots.new_good(frame, "lean"), plots.what_came_back(ledger), plots.iterations_used(ledger)]
+drawn += [plots.against_spend(gg.curve(folder + "qrels.txt", runs, "nCG", over="results"))]
 drawn += [plots.precision_recall(gg.pr_curve(folder + "qrels.txt", runs))]
 drawn += [plots.per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))]
 from pathlib import Path
@@ -245,13 +271,14 @@ def test_a_plot_takes_the_axes_that_it_is_given_and_returns_them() -> None:
     ledger = gg.ledger(QRELS, REDUNDANCY["lean"])
     compared = gg.compare(QRELS, REDUNDANCY, "SRR@3")
     figure = Figure()
-    axes = figure.subplots(6)
+    axes = figure.subplots(7)
     assert plots.curve(frame, "nCG", ax=axes[0]) is axes[0]
     assert plots.new_good(frame, ax=axes[1]) is axes[1]
     assert plots.what_came_back(ledger, ax=axes[2]) is axes[2]
     assert plots.iterations_used(ledger, ax=axes[3]) is axes[3]
     assert plots.per_query(compared, ax=axes[4]) is axes[4]
     assert plots.precision_recall(make_precision_recall(2), ax=axes[5]) is axes[5]
+    assert plots.against_spend(make_spend_curve(2, 3), ax=axes[6]) is axes[6]
     assert all(ax.get_legend() for ax in axes)
 
 
@@ -266,6 +293,10 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
         (lambda: plots.curve(CURVE), "measure: is not given; give one of 'CG', 'SRE'"),
         (lambda: plots.curve(CURVE, "nCG"), "measure: 'nCG' is not there; give one of 'CG', 'SRE'"),
         (lambda: plots.curve(CURVE.drop("low")), r"the frame lacks low: give the one that gg\.curve returns"),
+        (
+            lambda: plots.against_spend(CURVE),
+            r"the frame lacks over, spend: give the one that gg\.curve\(\.\.\., over=",
+        ),
         (lambda: plots.curve("CG"), "str is not a data frame"),
         (lambda: plots.new_good(CURVE), "system: is not given; give one of 'lean', 'repeating'"),
         (lambda: plots.new_good(CURVE, "lean"), "the frame has CG, SRE, and NumGood is needed"),

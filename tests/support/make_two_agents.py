@@ -1,4 +1,4 @@
-"""Writes the runs and qrels of `qrels_examples/two_agents`, which are made up: two agents, 25 queries, six searches of five.
+"""Writes the runs, qrels and costs of `qrels_examples/two_agents`, which are made up: two agents, 25 queries, six searches of five.
 
 `quick` finds most of what it ever finds with its first two searches, and then what it already had. `late` searches beside the
 point at first, and finds more than `quick` in the end.
@@ -32,7 +32,22 @@ def make_files() -> dict[str, str]:
         files[f"{agent}.run"] = "".join(
             line for q, of in enumerate(labels, 1) for line in _write_query(agent, q, of, searches, chance)
         )
+    files["costs.csv"] = "".join(_write_costs(files, random.Random(18)))
     return files
+
+
+def _write_costs(files: dict[str, str], chance: random.Random) -> Iterator[str]:
+    """Yield what each search cost, and the answer (iteration 0): a longer chat each time; late has the cheaper model."""
+    yield "query_id,system,iteration,calls,input_tokens,output_tokens,seconds,cost\n"
+    for agent, (price, parallel) in {"quick": (3, 0.2), "late": (1, 0.5)}.items():
+        lines = [line.split() for line in files[f"{agent}.run"].splitlines()]
+        for q, searches in {q: max(int(i) for of, i, *_ in lines if of == q) for q, *_ in lines}.items():
+            for i in (*range(1, searches + 1), 0):
+                calls = 0 if i == 0 else 2 if chance.random() < parallel else 1
+                read = 400 + 900 * (i or searches + 1) + int(600 * chance.random())
+                written = 60 + int(90 * chance.random()) + 200 * (i == 0)
+                seconds, cost = written / 50 + 0.5 * calls, price * (read + 5 * written) / 1e6
+                yield f"{q},{agent},{i},{calls},{read},{written},{seconds:.2f},{cost:.6f}\n"
 
 
 def _make_labels(chance: random.Random) -> Iterator[int]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-__all__ = ["check_labels", "make_curve", "make_ledger", "make_precision_recall"]
+__all__ = ["check_labels", "make_curve", "make_ledger", "make_precision_recall", "make_spend_curve"]
 
 
 def make_curve(systems: int, iterations: int, measure: str = "nCG") -> pl.DataFrame:
@@ -22,6 +22,12 @@ def make_curve(systems: int, iterations: int, measure: str = "nCG") -> pl.DataFr
     ]
     columns = ("system", "measure", "iteration", "mean", "searching", "queries", "low", "high")
     return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def make_spend_curve(systems: int, spends: int, over: str = "tokens", factor: float = 1_234.5) -> pl.DataFrame:
+    """A frame as `gg.curve(..., over=...)` returns it, without any run."""
+    of = make_curve(systems, spends).with_columns(over=pl.lit(over), spend=pl.col("iteration") * factor)
+    return of.drop("iteration")
 
 
 def make_ledger(iterations: int) -> pl.DataFrame:

@@ -254,14 +254,14 @@ def test_costs_are_written_beside_the_run(tmp_path: Path) -> None:
         ("q1", "a", "1"), ("q1", "a", "2"), ("q1", "b", "1"), ("q1", "b", "2"),
     ]  # fmt: skip
     assert rows[0] | {"query_id": 0, "system": 0, "replicate": 0} == {
-        "query_id": 0, "system": 0, "replicate": 0, "iteration": 1, "input_tokens": None, "output_tokens": 4,
+        "query_id": 0, "system": 0, "replicate": 0, "iteration": 1, "calls": 1, "input_tokens": None, "output_tokens": 4,
         "seconds": None, "cost": 0.5,
     }  # fmt: skip
     convert_traces(
         tmp_path / "a.jsonl", tmp_path / "x.run", system="goodgain-1", tag="goodgain", costs=tmp_path / "c.parquet"
     )
     spent = pl.read_parquet(tmp_path / "c.parquet")
-    assert spent.select("system", "replicate", "cost").rows() == [("goodgain", "1", 0.5)]
+    assert spent.select("system", "replicate", "cost").rows() == [("x", "1", 0.5)], "as curve calls the run"
     with pytest.raises(InputError, match=r"name of its own"):
         convert_traces(
             tmp_path / "a.jsonl",

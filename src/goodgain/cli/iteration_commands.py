@@ -11,9 +11,11 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
+from goodgain.errors import InputError
 from goodgain.formats.any_source import check_columns_used
-from goodgain.reporting import iteration_curves, ledger_and_coverage
+from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
+from goodgain.reporting.spends import OVER, format_amount
 
 
 @click.command(
@@ -53,10 +55,18 @@ def ledger(
     print_frame(frame, output, spreadsheet=spreadsheet)
 
 
+def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
+    try:
+        return None if value is None else [float(part) for part in value.split(",")]
+    except ValueError:
+        raise InputError(f"--at {value}: give numbers from 0, such as 1000,5000.") from None
+
+
 @click.command(
     epilog=shared.make_epilog(
         "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
-        "goodgain curve qrels_examples/redundancy/qrels.txt new=qrels_examples/redundancy/lean.run -m nCG --plot curve.svg",
+        "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
+        "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
     )
 )
 @shared.qrels_argument
@@ -66,6 +76,23 @@ def ledger(
 )
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
+@click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
+@shared.file_option(
+    "--costs", multiple=True, help="What convert --costs wrote, or a table; may be repeated. See docs/spend.md."
+)
+@click.option(
+    "--at",
+    metavar="N,N...",
+    callback=_parse_numbers,
+    help="The spends, for --over; default: at most 50 of those observed.",
+)
+@shared.file_option("--outcomes", help="A table of query_id, system and solved: also print tokens per solved task.")
+@click.option(
+    "--price-per-search",
+    type=float,
+    metavar="GAIN",
+    help="The CG that a search must bring: print how many are worth it.",
+)
 @shared.places_option("Decimals in a table.")
 @click.option(
     "--resamples", type=click.IntRange(0), default=9_999, help="Number of bootstrap samples; 0: no intervals."
@@ -82,6 +109,11 @@ def curve(
     measures: tuple[str, ...],
     rel: float | None,
     upto: int | None,
+    over: str | None,
+    costs: tuple[Path, ...],
+    at: list[float] | None,
+    outcomes: Path | None,
+    price_per_search: float | None,
     places: int,
     resamples: int,
     seed: int,
@@ -96,30 +128,53 @@ def curve(
     QRELS and RUN are as in evaluate; NAME=RUN names a system. Every mean is over all queries of the qrels: a query that has
     stopped counts as having empty iterations. "searching" is the number of queries that still search, "coverage" the judged
     share of the new results of this iteration. A terminal also shows each curve as a line of small bars.
+
+    A table also says after how many searches nothing improves: 95 % of the gain is found. With --costs, --outcomes and
+    --price-per-search it says what a good document, a solved task and a search cost; other forms print this on standard
+    error.
     """
-    shared.check_outputs([plot, output.path], [qrels, *shared.find_files(runs)])
+    inputs = [qrels, *shared.find_files(runs), *costs, outcomes]
+    shared.check_outputs([plot, output.path], inputs)
     judged, systems = shared.open_systems(qrels, runs, **reading)
-    frame = iteration_curves.curve(
-        judged, systems, measures, rel=rel, upto=upto, seed=seed, resamples=resamples, columns=reading["columns"]
-    )
+    options: dict[str, Any] = {"rel": rel, "seed": seed, "resamples": resamples, "columns": reading["columns"]}
+    spent = [*costs] or None
+    of_curve = spent if over and OVER[over] is None else None
+    frame = iteration_curves.curve(judged, systems, measures, upto=upto, over=over, costs=of_curve, at=at, **options)
+    is_table, is_asked = output.form == "table", bool(spent or over or outcomes or price_per_search is not None)
+    lines: list[str] = []
+    if is_table or is_asked:
+        totals = spend_totals.spend(
+            judged, systems, spent, outcomes=outcomes, price_per_search=price_per_search, **options
+        )
+        lines = list(spend_totals.describe_spend(totals, price_per_search))
     if output.form == "table":
         _print_tables(frame, output, rows=rows, places=places)
     else:
         print_frame(frame, output, spreadsheet=spreadsheet)
+    for line in lines:
+        (print if is_table else shared.say)(line)
     if plot is not None:
         write_picture(draw_curves(frame), plot)
         shared.say(f"picture: {plot}")
 
 
 def _print_tables(frame: pl.DataFrame, output: shared.Output, *, rows: str, places: int) -> None:
-    values = [
-        Value(None, f"{row['measure']}@{row['iteration']}", row["system"], row["mean"])
-        for row in frame.rows(named=True)
-    ]
+    values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
     of_one = frame.filter(measure=frame.item(0, "measure"))  # every measure has the same numbers of queries
-    for name in ("searching", "coverage"):
+    for name in ("searching", "coverage") if "iteration" in frame.columns else ():
         numbers = of_one.select("iteration", "system", name).iter_rows()
         values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
     print_values(values, output, rows=rows, places=places, by_query=False)
+    if "over" in frame.columns:
+        first = frame.row(0, named=True)
+        spent = f"{format_amount(first['spend'])} {first['over']}"
+        print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {spent}.")
     if sys.stdout.isatty():
         print_sparklines(frame, places)
+
+
+def _name_point(row: dict[str, Any]) -> str:
+    """Return the name of a row of a curve: CG@3, or 5,000: CG for a spend."""
+    return (
+        f"{format_amount(row['spend'])}: {row['measure']}" if "spend" in row else f"{row['measure']}@{row['iteration']}"
+    )

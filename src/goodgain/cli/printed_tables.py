@@ -261,8 +261,12 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    last: Any = frame.get_column("iteration").max()
-    table = Table(title=f"Iterations 1 to {last}", title_justify="left")
+    if "over" in frame.columns:
+        title = f"Over {frame.item(0, 'over')}: the spends of the table"
+    else:
+        last: Any = frame.get_column("iteration").max()
+        title = f"Iterations 1 to {last}"
+    table = Table(title=title, title_justify="left")
     for heading in ("measure", "system"):
         table.add_column(heading, overflow="fold")
     for heading in ("first", "curve", "last"):

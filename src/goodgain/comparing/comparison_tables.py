@@ -210,7 +210,9 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
     yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
     if comparison.detectable.height:
         yield Text(
-            escape_controls(describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1))
+            escape_controls(
+                describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
+            )
         )
     yield Text(
         f"A system is better or worse if p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests."

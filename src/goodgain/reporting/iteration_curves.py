@@ -1,10 +1,10 @@
-"""Curves over iterations: the mean of each measure at every iteration, for several systems."""
+"""Curves: the mean of each measure at every iteration, or at every spend, for several systems."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,16 @@ from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.ledger_values import average_queries, check_along_iterations, final_values, make_finite
+from goodgain.measures.ledger_values import (
+    average_queries,
+    check_along_iterations,
+    final_values,
+    make_finite,
+    running_values,
+)
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.reporting.spends import Spends, check_over, choose_spends, list_values_at_spends, read_spends
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
@@ -39,6 +46,12 @@ _COLUMNS = {
     "high": pl.Float64,
     "coverage": pl.Float64,
 }
+_SPEND_COLUMNS = {
+    **{name: _COLUMNS[name] for name in ("system", "measure")},
+    "over": pl.String,
+    "spend": pl.Float64,
+    **{name: _COLUMNS[name] for name in ("mean", "searching", "queries", "low", "high")},
+}
 
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
@@ -51,6 +64,9 @@ def curve(
     *,
     rel: float | None = None,
     upto: int | None = None,
+    over: str | None = None,
+    costs: Any = None,
+    at: Sequence[float] | None = None,
     seed: int = 42,
     resamples: int = 9_999,
     alpha: float = 0.05,
@@ -64,12 +80,19 @@ def curve(
     Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
     `CG@i`: sums keep their value, means over iterations (RG) fall.
 
+    With `over`, the mean at every spend: a query has the value of its last iteration with which it has spent no more, and
+    0 before its first.
+
     Args:
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
         rel: the smallest good label, for measures without their own `rel`. None: 2.
         upto: the last iteration; None is the last one of any query of any run.
+        over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
+        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of them. A judged
+            query whose costs are unknown is left out of all systems, with a notice.
+        at: the spends to show; None shows at most 50 of those observed, evenly spaced in rank.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
         resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
             queries or more.
@@ -87,6 +110,9 @@ def curve(
           is null, or without resamples. Use `compare` to test whether two systems differ.
         - coverage: the judged share of the results that this iteration found first; null if it found none.
 
+        With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
+        queries that spend at least this, and there is no coverage.
+
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
             systems share no judged query.
@@ -100,29 +126,65 @@ def curve(
     >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
-    systems = check_systems(runs)
+    check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
+    check_over(over, costs, at, upto)
     settings = check_settings(seed, resamples, alpha, least=0)
+    counted = count_systems(
+        qrels, runs, asked, rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
+    )
+    if over is None:
+        last = upto or _find_last_iteration(counted)
+        points = (point for name, counts in counted.items() for point in _list_points(name, counts, asked, last))
+    else:
+        spends = read_spends(over, {name: counts.of for name, counts in counted.items()}, costs)
+        chosen = choose_spends(spends.values(), at)
+        points = (
+            point
+            for name, counts in counted.items()
+            for point in _list_spend_points(name, counts, asked, over, spends[name], chosen)
+        )
+    schema = _COLUMNS if over is None else _SPEND_COLUMNS
+    rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=schema)
+    order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
+    return rows.with_columns(cs.float().fill_nan(None)).sort(*order, rows.columns[2 if over is None else 3])
+
+
+class SystemCounts(NamedTuple):
+    """Ledgers and pools of a system by threshold, and its coverage."""
+
+    of: Mapping[float, Counts]
+    coverage: Coverage
+
+
+def count_systems(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    measures: Sequence[GoodGainMeasure],
+    *,
+    rel: float | None,
+    columns: Columns | None,
+    documents: Any,
+    documents_of: str,
+    chunks: str,
+) -> dict[str, SystemCounts]:
+    """Return system -> what its run found, with notices for what may mislead; each run is read once."""
+    systems = check_systems(runs)
     judged = load_qrels(qrels, columns=columns)
     judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, asked, rel=rel)
-    counts: dict[str, Mapping[float, Counts]] = {}
-    coverages: dict[str, Coverage] = {}
+    warn_of_labels(judged.frame, measures, rel=rel)
+    counted: dict[str, SystemCounts] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
                 _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts[name] = count_with_notices(judged, searched, find_thresholds(asked))
-                coverages[name] = measure_coverage(counts[name])
-    if few_shared := describe_shared_queries({name: coverage.queries for name, coverage in coverages.items()}):
+                counts = count_with_notices(judged, searched, find_thresholds(measures))
+                counted[name] = SystemCounts(counts, measure_coverage(counts))
+    if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
         notice(few_shared)
-    last = upto or _find_last_iteration(counts)
-    points = (point for name in systems for point in _list_points(name, counts[name], coverages[name], asked, last))
-    rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=_COLUMNS)
-    order = [pl.col("system").cast(pl.Enum(list(systems))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
-    return rows.with_columns(cs.float().fill_nan(None)).sort(*order, "iteration")
+    return counted
 
 
 def _check_measure(measure: Any) -> GoodGainMeasure:
@@ -132,9 +194,9 @@ def _check_measure(measure: Any) -> GoodGainMeasure:
     return ours
 
 
-def _find_last_iteration(counts: Mapping[str, Mapping[float, Counts]]) -> int:
+def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
     """Return the largest N of a judged query in any system, at least 1."""
-    longest = {name: max(_get_lengths(of).to_list(), default=0) for name, of in counts.items()}
+    longest = {name: max(_get_lengths(counts.of).to_list(), default=0) for name, counts in counted.items()}
     name = max(longest, key=lambda system: longest[system])
     if longest[name] > _MOST_ITERATIONS:
         raise InputError(f"{name}: a query has {longest[name]:,} iterations; give upto=, at most {_MOST_ITERATIONS:,}")
@@ -151,11 +213,11 @@ _Point = tuple[dict[str, Any], Vector]
 
 
 def _list_points(
-    system: str, counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
+    system: str, counted: SystemCounts, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Point]:
     """Yield the points of a system by iteration: memory holds the values of one iteration at a time."""
-    lengths = _get_lengths(counts)
-    shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
+    counts, lengths = counted.of, _get_lengths(counted.of)
+    shares = dict(counted.coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
         values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
         of_iteration = {"searching": int((lengths >= i).sum()), "queries": len(lengths), "coverage": shares.get(i)}
@@ -163,6 +225,24 @@ def _list_points(
             column = values.get_column(str(measure(cutoff=i)))
             row = {"system": system, "measure": str(measure), "iteration": i, "mean": average_queries(column)}
             yield row | of_iteration, column.fill_null(float("nan")).to_numpy()
+
+
+def _list_spend_points(
+    system: str,
+    counted: SystemCounts,
+    measures: Sequence[GoodGainMeasure],
+    over: str,
+    spends: Spends,
+    chosen: Sequence[float],
+) -> Iterator[_Point]:
+    """Yield the points of a system by spend."""
+    values = make_finite(running_values(measures, counted.of))
+    for spend, found, searching in list_values_at_spends(values, spends, chosen):
+        for measure in measures:
+            column = found[str(measure)]
+            row = {"system": system, "measure": str(measure), "over": over, "spend": spend}
+            row |= {"mean": average_queries(column), "searching": searching, "queries": len(column)}
+            yield row, column.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:

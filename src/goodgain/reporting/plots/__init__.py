@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from goodgain.reporting.plots.plot_data import (
+    against_spend_data,
     curve_data,
     iterations_used_data,
     new_good_data,
@@ -21,12 +22,12 @@ from goodgain.reporting.plots.plot_data import (
 
 if TYPE_CHECKING:
     from goodgain.reporting.plots.bars import iterations_used, new_good, per_query, what_came_back
-    from goodgain.reporting.plots.lines import curve, precision_recall
+    from goodgain.reporting.plots.lines import against_spend, curve, precision_recall
 
 #: The functions that import matplotlib -> their module.
-_LATER = dict.fromkeys(("curve", "precision_recall"), "goodgain.reporting.plots.lines") | dict.fromkeys(
-    ("iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars"
-)
+_LATER = dict.fromkeys(
+    ("against_spend", "curve", "precision_recall"), "goodgain.reporting.plots.lines"
+) | dict.fromkeys(("iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars")
 
 
 def __getattr__(name: str) -> Any:
@@ -40,6 +41,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "against_spend",
+    "against_spend_data",
     "curve",
     "curve_data",
     "iterations_used",

@@ -1,4 +1,4 @@
-"""Draws lines: a measure over iterations, and precision over recall."""
+"""Draws lines: a measure over iterations or over what was spent, and precision over recall."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measures
@@ -23,7 +24,8 @@ from goodgain.reporting.plots.canvas import (
     remove_frame,
     style_of,
 )
-from goodgain.reporting.plots.plot_data import choose_points, curve_data, precision_recall_data
+from goodgain.reporting.plots.plot_data import against_spend_data, choose_points, curve_data, precision_recall_data
+from goodgain.reporting.spends import format_amount
 
 #: Bands of more systems would cover each other, and are not drawn.
 _MOST_BANDS = 5
@@ -64,8 +66,7 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
     points = choose_points(frame, measure)
     rows = curve_data(points)
     systems = rows.partition_by("system", maintain_order=True)
-    has_bands = len(systems) <= _MOST_BANDS if bands is None else bands
-    has_bands = has_bands and rows.get_column("low").is_not_null().any()
+    has_bands = _has_bands(rows, bands)
     entries = []
     for number, of in enumerate(systems):
         style = style_of(number)
@@ -79,11 +80,21 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
     _set_axes(ax, rows)
+    _label_mean(ax, points)
+    return entries
+
+
+def _has_bands(rows: pl.DataFrame, bands: bool | None) -> bool:
+    """Return whether there are intervals to draw, and they are wanted."""
+    wanted = rows.get_column("system").n_unique() <= _MOST_BANDS if bands is None else bands
+    return wanted and bool(rows.get_column("low").is_not_null().any())
+
+
+def _label_mean(ax: Axes, points: pl.DataFrame) -> None:
     name, queries = points.select("measure", "queries").row(0)
     (parsed,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
     name = add_arrow(name, find_direction(parsed))
     ax.set_ylabel(break_lines(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}", 30))
-    return entries
 
 
 def _set_axes(ax: Axes, rows: pl.DataFrame) -> None:
@@ -92,10 +103,14 @@ def _set_axes(ax: Axes, rows: pl.DataFrame) -> None:
     count_on(ax.xaxis)
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
     ax.set_xlim(1 - margin, last + margin)
+    _begin_at_zero(ax, rows)
+    remove_frame(ax)
+
+
+def _begin_at_zero(ax: Axes, rows: pl.DataFrame) -> None:
     lowest: Any = rows.select(pl.min_horizontal(pl.col("mean", "low").min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
-    remove_frame(ax)
 
 
 def _line(style: SystemStyle) -> dict[str, Any]:
@@ -116,6 +131,63 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
     ax.plot(x[:clear], mean[:clear], **_line(style))
     if clear < len(x):
         ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
+
+
+def against_spend(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
+
+    A mark shows the smallest spend that keeps 95 % of the last value; more buys little.
+
+    Args:
+        frame: what `gg.curve(..., over=...)` returns.
+        measure: one of its measures; not needed if there is only one.
+        bands: whether to draw the intervals; None draws them for up to five systems.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `against_spend_data` returns the data.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = against_spend(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG", over="results"))
+    >>> ax.get_xlabel()
+    'results spent by each query, at most'
+    """
+    ax, own = open_ax(ax)
+    add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands), own=own)
+    return ax
+
+
+def draw_against_spend(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
+    """Draw `against_spend` without its legend, and return the entries of the legend."""
+    points = choose_points(frame, measure, spend=True)
+    rows = against_spend_data(points)
+    systems = rows.partition_by("system", maintain_order=True)
+    has_bands = _has_bands(rows, bands)
+    entries = []
+    for number, of in enumerate(systems):
+        look = _line(style_of(number))
+        names = ("spend", "mean", "low", "high")
+        x, mean, low, high = (of.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names)
+        if has_bands:
+            ax.fill_between(x, low, high, step="post", color=look["color"], alpha=0.14, linewidth=0)
+        ax.plot(x, mean, drawstyle="steps-post", **look, markevery=of.get_column("enough").arg_true().to_list())
+        entries.append(Entry(Line2D([], [], **look), of.get_column("system")[0]))
+    if rows.get_column("enough").any():
+        entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
+    if has_bands:
+        entries.append(Entry(Patch(color=GREY, alpha=0.3, linewidth=0), "bootstrap interval of the mean"))
+    ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
+    ax.set_xlim(left=0)
+    _begin_at_zero(ax, rows)
+    remove_frame(ax)
+    _label_mean(ax, points)
+    return entries
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:

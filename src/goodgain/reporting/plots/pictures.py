@@ -36,11 +36,12 @@ def check_picture_name(path: Path) -> None:
 
 def draw_curves(frame: pl.DataFrame) -> Figure:
     """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
-    from goodgain.reporting.plots.lines import draw_curve
+    from goodgain.reporting.plots.lines import draw_against_spend, draw_curve
 
+    draw = draw_against_spend if "spend" in frame.columns else draw_curve
     measures = list(dict.fromkeys(frame.get_column("measure")))
     figure, axes = _open_figure(len(measures))
-    entries = [draw_curve(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)][-1]
+    entries = [draw(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)][-1]
     _finish(figure, entries, len(measures), "measures", "name fewer with -m")
     return figure
 

@@ -13,9 +13,12 @@ from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError
+from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.spends import ENOUGH, ROUNDING
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
+_SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "queries")
 _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
 
 
@@ -42,10 +45,38 @@ def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     return choose_points(frame, measure).select("system", "iteration", "mean", "low", "high", few=few)
 
 
-def choose_points(frame: Any, measure: str | None) -> pl.DataFrame:
-    """Return the rows of one measure of a frame of `gg.curve`."""
-    rows = _read_frame(frame, _POINT, "gg.curve")
+def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
+    """Return the rows of one measure of a frame of `gg.curve`, over iterations or over what was spent."""
+    rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
     return rows.filter(measure=_choose(rows, "measure", measure))
+
+
+def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return the data of `plots.against_spend`: one measure of a frame of `gg.curve(..., over=...)`.
+
+    Args:
+        frame: what `gg.curve(..., over=...)` returns.
+        measure: one of its measures; not needed if there is only one.
+
+    Returns:
+        system, spend, mean, low, high, and enough: true at the smallest spend whose mean is 95 % of the last one; nowhere
+        for a measure whose better direction is not up.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> found = gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG", over="searches", at=[1, 2, 3])
+    >>> against_spend_data(found).select("spend", "mean", "enough").rows()
+    [(1.0, 3.5, False), (2.0, 6.5, False), (3.0, 7.5, True)]
+    """
+    rows = choose_points(frame, measure, spend=True)
+    names = rows.get_column("measure").unique()
+    rises = all(find_direction(one) == "up" for one in parse_measures([*names], complete=False))
+    reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - ROUNDING)).fill_null(False) & rises
+    enough = (reached & (reached.cum_sum() == 1) & (pl.col("mean") > 0)).over("system")
+    return rows.select("system", "spend", "mean", "low", "high", enough=enough)
 
 
 def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:

@@ -211,18 +211,24 @@ class OutputWriter:
                 rows = rows.unique("query_id", keep="first", maintain_order=True)
             elif name == "outcomes":
                 rows = self._widen_outcomes(rows, path)
+            elif name == "costs":
+                rows = self._name_as_runs(rows)
             self._appends[path](encode_rows(rows, path))
 
     def _widen_outcomes(self, rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-        """Return a row for each query, system and replicate, with a column for each outcome; compare names systems so."""
+        """Return a row for each query, system and replicate, with a column for each outcome."""
         if rows.is_empty():
             notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
-        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)  # as files are named
-        if self._files.is_one_run:
-            system = pl.lit(stem(self._files.run))
         names = rows.get_column("outcome").unique(maintain_order=True).to_list()
         key = ["query_id", "system", "replicate"]
-        return rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
+        return self._name_as_runs(rows).pivot("outcome", on_columns=names, index=key, values="value")
+
+    def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows whose systems have the names of the files of their runs, as curve and compare call them."""
+        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
+        if self._files.is_one_run:
+            system = pl.lit(stem(self._files.run))
+        return rows.with_columns(system=system)
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]

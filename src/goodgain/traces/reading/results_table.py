@@ -68,7 +68,8 @@ class ResultRows:
             iteration = place if place < len(query.spent) else 0
             values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
             if iteration or not query.iterations or values.count(None) < len(values):
-                self._tables["costs"].append((query_id, system, replicate, iteration, *values))
+                calls = len(query.iterations[iteration - 1]) if iteration else 0
+                self._tables["costs"].append((query_id, system, replicate, iteration, calls, *values))
 
     def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
         """Add the outcomes that a log records for a query: its id, system and replicate."""

@@ -1,0 +1,310 @@
+"""What a search is worth: costs for each good document and solved task, and after how many searches nothing improves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from numpy.typing import NDArray
+
+from goodgain.comparing.outcomes import stack_outcomes
+from goodgain.comparing.pairs_table import arrange_values
+from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings
+from goodgain.counting.ledger import Counts
+from goodgain.errors import InputError, notice
+from goodgain.formats.any_source import Columns
+from goodgain.formats.costs import read_costs, select_costs
+from goodgain.formats.query_tables import read_outcomes
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.ledger_values import check_along_iterations
+from goodgain.measures.names import parse_measure
+from goodgain.reporting.iteration_curves import count_systems
+from goodgain.reporting.spends import ENOUGH, ROUNDING, choose_known, format_amount
+
+#: Cells of one block of resamples: 32 MB at 8 bytes each.
+_BLOCK = 4_000_000
+
+_COLUMNS = {
+    "system": pl.String,
+    "quantity": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "queries": pl.Int64,
+    "better": pl.String,
+}
+
+
+def spend(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    costs: Any = None,
+    *,
+    outcomes: Any = None,
+    price_per_search: float | None = None,
+    rel: float | None = None,
+    per_query: bool = False,
+    seed: int = 42,
+    resamples: int = 9_999,
+    alpha: float = 0.05,
+    columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
+) -> pl.DataFrame:
+    """Return what each system spends for what it finds, and after how many searches nothing improves.
+
+    A search is an iteration here; a query that has stopped spends no more.
+
+    Args:
+        qrels, runs: as in `curve`.
+        costs: what `curve` takes, or costs per query, without an iteration. A judged query whose costs are unknown is left
+            out of all systems, with a notice.
+        outcomes: a table of query_id, system and solved, as in `compare`.
+        price_per_search: the gain that a search must bring to be worth it.
+        rel: the smallest good label. None: 2.
+        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. The value is null
+            where it does not exist, such as CostPerGood of a query that found nothing good.
+        seed, resamples, alpha: the bootstrap over queries, as in `compare`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
+
+    Returns:
+        A row per system and quantity: value, low and high (bootstrap percentile interval; null where there is no limit),
+        queries (those that count), better (`up`, `down` or null). The quantities, if `costs` has what they need:
+
+        - CostPerGood: sum of cost / sum of NumGood over queries.
+        - GainPerCall: sum of CG / sum of search calls.
+        - TokensPerSolved: sum of input and output tokens / sum of solved; with `outcomes`.
+        - SearchesFor95: the fewest searches i with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not count.
+        - SearchesWorthPrice: the searches i with the highest sum of CG@i - price_per_search * searches; 0 if no search is
+          worth it.
+
+    Raises:
+        InputError: a table cannot be read, an option is out of range, or a system has no costs or outcomes.
+
+    >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
+    >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "x")]
+    >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
+    >>> costs = pl.DataFrame({"query_id": ["q1", "q2"], "calls": [2, 1], "cost": [0.5, 0.25]})
+    >>> spend(qrels, {"agent": frame}, costs, resamples=0).select("quantity", "value", "queries").rows()
+    [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
+    """
+    price = price_per_search
+    if price is not None and (
+        isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf
+    ):
+        raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
+    if outcomes is not None and costs is None:
+        raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
+    settings = check_settings(seed, resamples, alpha, least=0)
+    gain = check_along_iterations(parse_measure("CG", rel=rel), "spend")
+    counted = count_systems(
+        qrels, runs, [gain], rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
+    )
+    found = {name: _Found.of(counts.of[gain.rel]) for name, counts in counted.items()}
+    ratios = [] if costs is None else list(_list_ratios(found, read_costs(costs), outcomes))
+    quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
+    quantities.sort(key=lambda one: [*found].index(one.system))
+    if per_query:
+        return _drop_infinite(pl.concat([_tabulate_queries(one, found[one.system].query_ids) for one in quantities]))
+    rows = [
+        (one.system, one.name, one.total, *ends, int(one.counted.sum()), one.better)
+        for one, ends in zip(quantities, _resample(quantities, settings), strict=True)
+    ]
+    return _drop_infinite(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
+
+
+#: Amount of the costs, the quantity that needs it, and its better direction.
+_RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("tokens", "TokensPerSolved", "down"))
+
+
+class _Found(NamedTuple):
+    """What the judged queries of a system found, in the order of their ids.
+
+    Attributes:
+        pools: query_id, N.
+        good: the number of good documents.
+        gains: CG at the iterations 0, 1, ... in columns.
+    """
+
+    pools: pl.DataFrame
+    good: Vector
+    gains: Matrix
+
+    @property
+    def query_ids(self) -> pl.Series:
+        """The ids of the queries."""
+        return self.pools.get_column("query_id")
+
+    @property
+    def lengths(self) -> Vector:
+        """N of each query."""
+        return self.pools.get_column("N").cast(pl.Float64).to_numpy()
+
+    @classmethod
+    def of(cls, counts: Counts) -> _Found:
+        """Return what stands in ledger and pools."""
+        pools = counts.pools.select("query_id", "N").with_row_index("query")
+        rows = counts.ledger.join(pools, on="query_id")
+        query, iteration = rows.get_column("query").to_numpy(), rows.get_column("iteration").to_numpy()
+        new = np.zeros((len(pools), int(iteration.max(initial=1)) + 1))
+        new[query, iteration] = rows.get_column("G").to_numpy()
+        good = np.bincount(query, rows.get_column("GR").to_numpy(), minlength=len(pools)).astype(np.float64)
+        return cls(pools.drop("query"), good, new.cumsum(axis=1))
+
+
+class _Quantity(NamedTuple):
+    """A function of sums over queries.
+
+    Attributes:
+        system, name, better: its row in the table.
+        counted: which queries count.
+        columns: the parts of the sums, a row for each query.
+        evaluate: takes rows of sums, and returns a value for each.
+    """
+
+    system: str
+    name: str
+    better: str | None
+    counted: NDArray[np.bool_]
+    columns: Matrix
+    evaluate: Callable[[Matrix], Vector]
+
+    @property
+    def total(self) -> float:
+        """The value of all queries that count; NaN if none does."""
+        sums = self.columns[self.counted].sum(axis=0, keepdims=True)
+        return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
+
+
+def _divide(sums: Matrix) -> Vector:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Vector = sums[:, 0] / sums[:, 1]
+    return ratio
+
+
+def _find_enough(sums: Matrix) -> Vector:
+    """Return the first iteration with 95 % of the last gain."""
+    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - ROUNDING))
+
+
+def _find_first(holds: NDArray[np.bool_]) -> Vector:
+    """Return the first column that holds, of each row."""
+    first: Vector = holds.argmax(axis=1).astype(np.float64)
+    return first
+
+
+def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
+    """Yield the searches after which nothing improves, and those that are worth a price."""
+    yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
+    if price is None:
+        return
+    number = found.gains.shape[1]
+    searches = np.minimum(np.arange(number), found.lengths[:, None])
+
+    def find_best(sums: Matrix) -> Vector:
+        paid = price * sums[:, number:]
+        worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
+        most = worth.max(axis=1, keepdims=True) - ROUNDING * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        return _find_first(worth >= most)
+
+    everyone = np.ones(len(found.pools), dtype=bool)
+    yield _Quantity(system, "SearchesWorthPrice", None, everyone, np.hstack([found.gains, searches]), find_best)
+
+
+def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any) -> Iterator[_Quantity]:
+    """Yield the ratios of totals for the amounts that the costs have."""
+    ids = next(iter(found.values())).query_ids
+    of_systems = {name: select_costs(costs, name, [*found]) for name in found}
+    solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
+    for what, name, better in _RATIOS:
+        totals = {
+            of: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for of, rows in of_systems.items()
+        }
+        having = {system: rows for system, rows in totals.items() if len(rows)}
+        if not having or (what == "tokens" and not solved):
+            continue
+        if lacking := ", ".join(system for system in found if system not in having):
+            notice(f"costs= has no {what} of {lacking}. {name} is for the other systems only.")
+        known = {system: rows.get_column("query_id") for system, rows in having.items()}
+        kept = choose_known(what, {system: found[system].pools for system in having}, known)
+        counted = ids.is_in(kept.implode()).to_numpy()
+        if what == "tokens":
+            counted = counted & np.isfinite([*solved.values()]).all(axis=0)
+        for system, rows in having.items():
+            total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
+            paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
+            parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
+
+
+def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
+    """Return system -> whether each query was solved; NaN where unknown."""
+    table = read_outcomes(outcomes)
+    names = table.columns[2:]
+    if "solved" not in names and len(names) > 1:
+        raise InputError(f"outcomes=: has the columns {', '.join(names)}. Name the one with solved tasks solved.")
+    name = "solved" if "solved" in names else names[0]
+    stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
+    return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
+
+
+def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
+    """Return the bootstrap percentile interval of each quantity, NaN without one; those of the same queries share draws."""
+    values = [np.empty(0)] * len(quantities)
+    groups: dict[bytes, list[int]] = {}
+    for k, one in enumerate(quantities):
+        groups.setdefault(one.counted.tobytes(), []).append(k)
+    for group in groups.values():
+        counted = quantities[group[0]].counted
+        columns = {k: quantities[k].columns[counted] for k in group}
+        for times in _draw_queries(int(counted.sum()), settings):
+            for k, of in columns.items():
+                values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
+    return [_find_ends(of[~np.isnan(of)], settings.alpha) for of in values]  # 0 / 0 says nothing
+
+
+def _draw_queries(number: int, settings: Settings) -> Iterator[Matrix]:
+    """Yield how often each query is drawn, a row for each resample."""
+    random, size = np.random.default_rng(settings.seed), max(1, _BLOCK // max(number, 1))
+    for start in range(0, settings.resamples if number else 0, size):
+        drawn = random.integers(0, number, size=(min(size, settings.resamples - start), number))
+        yield np.stack([np.bincount(row, minlength=number) for row in drawn]).astype(np.float64)
+
+
+def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:
+    if not len(values):
+        return math.nan, math.nan
+    # infinite values have no mean, so each end is one of the values
+    low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _tabulate_queries(one: _Quantity, query_ids: pl.Series) -> pl.DataFrame:
+    """Return the value of each query."""
+    value = pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan))
+    return pl.select(system=pl.lit(one.system), query_id=query_ids, quantity=pl.lit(one.name), value=value)
+
+
+def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
+    numbers = cs.float()
+    return rows.with_columns(pl.when(numbers.is_finite()).then(numbers))
+
+
+def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
+    """Yield lines on each system of a frame of `spend`: after how many searches nothing improves, and what it spends."""
+    for system, name, value, low, high, _, better in found.iter_rows():
+        interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
+        if name == "SearchesFor95":
+            searches = f"after {value:.0f} search{'es' * (value != 1)}{interval} nothing improves" if value else ""
+            yield f"{system}: " + (
+                f"{searches}: 95 % of its gain is there" if value else "no search finds anything good"
+            )
+        elif name == "SearchesWorthPrice":
+            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
+        else:
+            yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"

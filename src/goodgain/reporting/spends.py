@@ -1,0 +1,170 @@
+"""What queries have spent with each iteration, and the values of measures at a spend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from goodgain.counting.ledger import Counts
+from goodgain.errors import InputError, notice
+from goodgain.formats.costs import read_costs, select_costs
+
+#: What can be spent -> its amount in a row of the ledger; None: the costs have it.
+OVER: dict[str, pl.Expr | None] = {
+    "searches": pl.lit(1.0),
+    "results": pl.col("R").cast(pl.Float64),
+    "tokens": None,
+    "cost": None,
+    "seconds": None,
+}
+
+#: A curve shows at most so many of the observed spends.
+_MOST_SPENDS = 50
+#: The share of the gain after which nothing improves.
+ENOUGH = 0.95
+#: Relative size of the rounding errors of sums: a sum of costs can miss a spend that was given.
+ROUNDING = 1e-12
+#: Queries that a notice names.
+_EXAMPLES = 3
+
+
+class Spends(NamedTuple):
+    """What the queries of a system have spent with each iteration.
+
+    Attributes:
+        query_ids: the judged queries whose costs are known.
+        rows: query (its position), query_id, iteration, and spend (cumulative), sorted.
+    """
+
+    query_ids: pl.Series
+    rows: pl.DataFrame
+
+
+def check_over(over: str | None, costs: Any, at: Sequence[float] | None, upto: int | None) -> None:
+    """Raise InputError for options of a curve that do not go together."""
+    if over is None:
+        for name, value in (("costs", costs), ("at", at)):
+            if value is not None:
+                raise InputError(f"{name}=: needs over=, one of {', '.join(OVER)}.")
+        return
+    if over not in OVER:
+        raise InputError(f"over={over!r}: give one of {', '.join(OVER)}.")
+    if upto is not None:
+        raise InputError("upto=: is for a curve over iterations. With over=, give the spends with at=.")
+    if OVER[over] is None and costs is None:
+        raise InputError(f"over={over!r}: needs costs=, the file that goodgain convert --costs writes.")
+
+
+def read_spends(over: str, counts: Mapping[str, Mapping[float, Counts]], costs: Any) -> dict[str, Spends]:
+    """Return system -> what its queries have spent, for the judged queries whose costs are known in all systems.
+
+    Raises:
+        InputError: the costs cannot be read, have none of these, or have them per query only.
+    """
+    ledgers = {name: next(iter(of.values())) for name, of in counts.items()}
+    amount = OVER[over]
+    if amount is not None:
+        return {
+            name: _add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount))
+            for name, of in ledgers.items()
+        }
+    table = read_costs(costs)
+    rows, known = {}, {}
+    for name, of in ledgers.items():
+        here = select_costs(table, name, [*ledgers]).select("query_id", "iteration", spend=over).drop_nulls("spend")
+        here = here.with_columns(pl.col("iteration").fill_null(0).cast(pl.Int64))
+        if len(here) and not (here.get_column("iteration") > 0).any():
+            raise InputError(
+                f"costs=: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
+            )
+        rows[name] = of.ledger.join(here, on=["query_id", "iteration"], how="left", maintain_order="left")
+        known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
+    ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
+    return {name: _add_up(ids, of) for name, of in rows.items()}
+
+
+def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
+    """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
+
+    Args:
+        what: what is spent, for messages.
+        pools: system -> its judged queries with N. A query that the run lacks has cost nothing.
+        known: system -> the queries with costs.
+
+    Raises:
+        InputError: a system has no query with costs.
+    """
+    kept = next(iter(pools.values())).get_column("query_id")
+    lacking: set[str] = set()
+    for name, of in pools.items():
+        without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name].implode()))
+        if len(without) and len(without) == (of.get_column("N") > 0).sum():
+            raise InputError(
+                f"costs= has no {what} for any judged query of {name}. Check query ids and iterations (1, 2, ...)."
+            )
+        lacking.update(without.get_column("query_id"))
+    if lacking:
+        first = ", ".join(sorted(lacking)[:_EXAMPLES]) + ", ..." * (len(lacking) > _EXAMPLES)
+        notice(
+            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: {first}. They are left out in all "
+            "systems."
+        )
+    return kept.filter(~kept.is_in(sorted(lacking)))
+
+
+def format_amount(value: float) -> str:
+    """Return a spend for a person.
+
+    >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.012345)
+    ('12,346', '3', '0.01234')
+    """
+    return f"{value:,.0f}" if value >= 1000 or value == round(value) else f"{value:.4g}"
+
+
+def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
+    numbered = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
+    of = numbered.join(rows, on="query_id").sort("query", "iteration")
+    spend = pl.col("spend").fill_null(0.0).cum_sum().over("query")
+    return Spends(query_ids, of.select("query", "query_id", "iteration", spend=spend))
+
+
+def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
+    """Return the spends of a curve, ascending: those given, or at most 50 of those observed, evenly spaced in rank."""
+    if at is not None:
+        given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
+        if not given or any(
+            isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x < math.inf for x in given
+        ):
+            raise InputError(f"at={at!r}: give numbers from 0, such as [1000, 5000].")
+        return sorted({float(x) for x in given})
+    seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
+    ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)
+    return [float(x) for x in seen[ranks]] or [0.0]
+
+
+def list_values_at_spends(
+    values: pl.DataFrame, spends: Spends, chosen: Iterable[float]
+) -> Iterator[tuple[float, dict[str, pl.Series], int]]:
+    """Yield each spend, the values of all queries at it, and the number of queries that spend at least this.
+
+    Args:
+        values: query_id, iteration, and a column for each measure.
+        spends: what was spent with these iterations.
+        chosen: the spends.
+    """
+    rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
+    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
+    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
+    lengths = np.bincount(query, minlength=len(spends.query_ids))
+    starts = np.cumsum(lengths) - lengths
+    totals = spent[(starts + lengths - 1)[lengths > 0]]
+    for spend in chosen:
+        reached = np.bincount(query[spent <= spend * (1 + ROUNDING)], minlength=len(lengths))
+        last = np.where(reached > 0, starts + reached - 1, 0)
+        found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
+        searching = int((totals * (1 + ROUNDING) >= spend).sum())
+        yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching

@@ -1,0 +1,421 @@
+"""Curves over what was spent, and `gg.spend`: against brute force in fractions, and what is wrong with costs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import goodgain as gg
+from tests.support import oracle
+from tests.support.counts import how_many
+from tests.support.random_runs import Case, Shape, make_case
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
+
+FOLDER = ROOT / "qrels_examples" / "two_agents"
+QRELS, COSTS = FOLDER / "qrels.txt", FOLDER / "costs.csv"
+RUNS = {name: FOLDER / f"{name}.run" for name in ("quick", "late")}
+SEEDS = range(how_many(15, full=150))
+MEASURES = ("CG", "RG", "SRE", "SRR", "nDCGG", "NumGood")
+
+#: query_id, iteration -> amount; None: the row is there without it.
+Amounts = dict[tuple[str, int], int | None]
+
+
+class Drawn(NamedTuple):
+    """A random run with its costs, and what the oracle counts in it."""
+
+    case: Case
+    tables: oracle.Tables
+    costs: pl.DataFrame
+    amounts: dict[str, Amounts]
+
+    def spent(self, over: str, query: str, i: int) -> Fraction:
+        """What a query has spent when it ends iteration i."""
+        if over == "searches":
+            return Fraction(i)
+        if over == "results":
+            return Fraction(sum(self.tables.at(query, k).R for k in range(1, i + 1)))
+        return Fraction(sum(self.amounts[over].get((query, k)) or 0 for k in range(1, i + 1)))
+
+    def has_costs(self, what: str, query: str, *, least: int = 0) -> bool:
+        amounts = self.amounts.get(what, {})
+        known = [i for (q, i), amount in amounts.items() if q == query and amount is not None]
+        n = self.tables.pools[query].N
+        return n == 0 or any(least <= i <= (n if least else i) for i in known)
+
+
+def draw(seed: int, *, complete: bool = False) -> Drawn:
+    chance = random.Random(seed)
+    case = make_case(chance, Shape(queries=7, words=False, gaps=False))
+    tables = oracle.count(case.run, case.qrels)
+    amounts: dict[str, Amounts] = {name: {} for name in ("calls", "input_tokens", "output_tokens", "cost", "seconds")}
+    lengths = {query: len(steps) for query, steps in oracle.iterations(case.run).items()}
+    keys = [
+        (query, i) for query, n in lengths.items() for i in range(n + 1) if complete or i == 0 or chance.random() < 0.9
+    ]
+    for key in keys:
+        for of in amounts.values():
+            of[key] = chance.randint(0, 9) if complete or chance.random() < 0.8 else None
+    rows = [key + tuple(of[key] for of in amounts.values()) for key in keys]
+    chance.shuffle(rows)
+    types = {"query_id": pl.String, **dict.fromkeys(("iteration", *amounts), pl.Int64)}
+    frame = pl.DataFrame(rows, schema=types, orient="row")
+    both = (amounts["input_tokens"], amounts["output_tokens"])
+    amounts["tokens"] = {
+        key: None if (a := both[0][key]) is None and both[1][key] is None else (a or 0) + (both[1][key] or 0)
+        for key in keys
+    }
+    return Drawn(case, tables, frame, amounts)
+
+
+def run_of(drawn: Drawn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return qrels_frame(drawn.case.qrels), run_frame(drawn.case.run)
+
+
+# --- Curves -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("over", ["searches", "results", "tokens", "cost", "seconds"])
+def test_a_curve_over_spends_of_random_runs_is_that_of_brute_force(over: str) -> None:
+    tried = 0
+    for seed in SEEDS:
+        drawn = draw(seed)
+        qrels, run = run_of(drawn)
+        pools = drawn.tables.pools
+        asks_costs = over not in ("searches", "results")
+        counted = [q for q in pools if not asks_costs or drawn.has_costs(over, q, least=1)]
+        if not any(pools[q].N for q in counted):
+            continue
+        tried += 1
+        with no_notices():
+            costs = drawn.costs if asks_costs else None
+            found = gg.curve(qrels, {"a": run}, " ".join(MEASURES), over=over, costs=costs, resamples=0)
+        spends = {drawn.spent(over, q, i) for q in counted for i in range(1, pools[q].N + 1)}
+        wanted = sorted(float(x) for x in spends)
+        for measure in MEASURES:
+            rows = found.filter(measure=measure)
+            assert rows["spend"].to_list() == wanted
+            assert set(rows["queries"]) == {len(counted)}
+            for x, mean, searching in rows.select("spend", "mean", "searching").iter_rows():
+                total = Fraction(0)
+                for q in counted:
+                    reached = max((i for i in range(1, pools[q].N + 1) if drawn.spent(over, q, i) <= x), default=0)
+                    total += oracle.value(drawn.tables, q, measure, at=reached) if reached else 0
+                assert mean == pytest.approx(float(total / len(counted)), rel=1e-12, abs=1e-12), (seed, measure, x)
+                assert searching == sum(pools[q].N > 0 and drawn.spent(over, q, pools[q].N) >= x for q in counted)
+    assert tried > len(SEEDS) // 2
+
+
+def test_over_searches_a_sum_has_the_values_and_intervals_of_its_iterations() -> None:
+    by_spend = gg.curve(QRELS, RUNS, "CG nCG", over="searches")
+    by_iteration = gg.curve(QRELS, RUNS, "CG nCG").drop("coverage")
+    assert_frame_equal(
+        by_spend.drop("over").with_columns(pl.col("spend").cast(pl.Int64)).rename({"spend": "iteration"}), by_iteration
+    )
+
+
+def test_a_curve_has_at_most_50_observed_spends_evenly_spaced_in_rank() -> None:
+    costs = pl.read_csv(COSTS)
+    found = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, resamples=0)
+    tokens = pl.col("input_tokens") + pl.col("output_tokens")
+    seen = sorted(
+        set(costs.filter(pl.col("iteration") > 0).select(tokens.cum_sum().over("query_id", "system"))["input_tokens"])
+    )
+    ranks = [round(k * (len(seen) - 1) / 49) for k in range(50)]
+    assert len(seen) > 200
+    for name in RUNS:
+        assert found.filter(system=name)["spend"].to_list() == [seen[rank] for rank in ranks]
+
+
+def test_given_spends_need_not_be_observed_and_rounding_does_not_miss_them() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ["a", "b", "c"]})
+    costs = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "cost": [0.1, 0.1, 0.1]})  # 0.1 + 0.1 + 0.1 > 0.3
+    qrels = {"q": {"a": 2, "b": 2, "c": 2}}
+    found = gg.curve(qrels, {"a": run}, "NumGood", over="cost", costs=costs, at=[9, 0, 0.3, 0.25], resamples=0)
+    assert found.select("spend", "mean", "searching").rows() == [
+        (0.0, 0.0, 1),
+        (0.25, 2.0, 1),
+        (0.3, 3.0, 1),
+        (9.0, 3.0, 0),
+    ]
+    assert found.columns == ["system", "measure", "over", "spend", "mean", "searching", "queries", "low", "high"]
+
+
+def test_a_query_without_costs_is_left_out_in_all_systems_with_one_notice() -> None:
+    costs = pl.read_csv(COSTS).filter((pl.col("query_id") != "q03") | (pl.col("system") == "late"))
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"costs= has no tokens for 1 of 25 judged queries: q03\. They are left out"
+    ):
+        found = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
+    kept = gg.read_qrels(QRELS).frame.filter(pl.col("query_id") != "q03")
+    with no_notices():
+        wanted = gg.curve(kept, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
+    assert_frame_equal(found, wanted)
+    assert found["queries"].to_list() == [24, 24]
+
+
+def test_the_cost_of_the_answer_counts_in_the_total_and_not_in_the_curve() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
+    for place in (0, None):
+        costs = pl.DataFrame({"query_id": "q", "iteration": [1, place], "cost": [1.0, 10.0]})
+        curve = gg.curve({"q": {"a": 2}}, {"a": run}, "CG", over="cost", costs=costs, resamples=0)
+        assert curve.select("spend", "mean").rows() == [(1.0, 2.0)]
+        found = gg.spend({"q": {"a": 2}}, {"a": run}, costs, resamples=0)
+        assert found.filter(quantity="CostPerGood")["value"].to_list() == [11.0]
+
+
+# --- gg.spend ---------------------------------------------------------------------------------------------------------
+
+
+def list_quantities(
+    drawn: Drawn, solved: dict[str, float | None], price: Fraction
+) -> Iterator[tuple[str, list[str], Any]]:
+    """Yield each quantity by its definition: its name, the queries that count, and its value over a list of queries."""
+    tables, pools, amounts = drawn.tables, drawn.tables.pools, drawn.amounts
+    last = max([1, *(pool.N for pool in pools.values())])
+
+    def total(what: str, queries: list[str]) -> Fraction:
+        return Fraction(sum(amount or 0 for q in queries for (of, _), amount in amounts[what].items() if of == q))
+
+    def good(name: str, queries: list[str], at: int | None = None) -> Fraction:
+        if at == 0:
+            return Fraction(0)
+        return sum((oracle.value(tables, q, name, at=at) for q in queries), Fraction(0))
+
+    def divide(a: Fraction, b: Fraction) -> float | None:
+        return float(a / b) if b else (None if a == 0 else float("inf"))
+
+    def enough(queries: list[str]) -> float:
+        return next(b for b in range(1, last + 1) if good("CG", queries, b) >= Fraction(19, 20) * good("CG", queries))
+
+    def best(queries: list[str]) -> float:
+        worth = {i: good("CG", queries, i) - price * sum(min(i, pools[q].N) for q in queries) for i in range(last + 1)}
+        return min(i for i in worth if worth[i] == max(worth.values()))
+
+    known = {what: sorted(q for q in pools if drawn.has_costs(what, q)) for what in ("cost", "calls", "tokens")}
+    yield "CostPerGood", known["cost"], lambda qs: divide(total("cost", qs), good("NumGood", qs))
+    yield "GainPerCall", known["calls"], lambda qs: divide(good("CG", qs), total("calls", qs))
+    with_outcome = [q for q in known["tokens"] if solved[q] is not None]
+    yield (
+        "TokensPerSolved",
+        with_outcome,
+        lambda qs: divide(total("tokens", qs), Fraction(sum(solved[q] or 0 for q in qs))),
+    )
+    yield "SearchesFor95", sorted(q for q in pools if good("CG", [q]) > 0), enough
+    yield "SearchesWorthPrice", sorted(pools), best
+
+
+def finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def number(values: dict[str, float | None]) -> dict[str, float]:
+    """For approx, which takes no None; no quantity is below 0."""
+    return {name: -1.0 if value is None else value for name, value in values.items()}
+
+
+def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> None:
+    tried = []
+    for seed in SEEDS:
+        drawn = draw(seed)
+        qrels, run = run_of(drawn)
+        chance = random.Random(seed)
+        solved = {q: chance.choice((0.0, 1.0, 1.0, None)) for q in drawn.tables.pools}
+        if not any(solved.values()):
+            continue
+        outcomes = pl.DataFrame({"query_id": [*solved], "system": "a", "solved": [*solved.values()]})
+        price = Fraction(chance.choice((0, 1, 3)), 2)
+        options = {"outcomes": outcomes, "price_per_search": float(price), "resamples": 40, "seed": seed}
+        try:
+            with no_notices():
+                found = gg.spend(qrels, {"a": run}, drawn.costs, **options)
+                by_query = gg.spend(qrels, {"a": run}, drawn.costs, **options, per_query=True)
+        except gg.InputError as error:
+            assert "for any judged query of a" in str(error)
+            continue
+        rows = {row["quantity"]: row for row in found.rows(named=True)}
+        for name, queries, value in list_quantities(drawn, solved, price):
+            if name not in rows:
+                continue
+            tried.append(name)
+            assert rows[name]["queries"] == len(queries)
+            if not queries:
+                assert (rows[name]["value"], rows[name]["low"], rows[name]["high"]) == (None, None, None)
+                continue
+            each = dict(by_query.filter(quantity=name).select("query_id", "value").iter_rows())
+            wanted = {q: finite(value([q])) if q in queries else None for q in solved}
+            assert number(each) == pytest.approx(number(wanted), rel=1e-12), (seed, name)
+            drawn_queries = np.random.default_rng(seed).integers(0, len(queries), size=(40, len(queries)))
+            values = sorted(v for row in drawn_queries if (v := value([queries[k] for k in row])) is not None)
+            # the smallest value that at least 2.5 % (97.5 %) of them do not exceed
+            places = {"low": max(0, -(-len(values) * 25 // 1000) - 1), "high": -(-len(values) * 975 // 1000) - 1}
+            ends = {end: finite(values[place]) if values else None for end, place in places.items()}
+            found_now = {end: rows[name][end] for end in ("value", "low", "high")}
+            ends["value"] = finite(value(queries))
+            assert number(found_now) == pytest.approx(number(ends), rel=1e-12), (seed, name)
+    assert set(tried) == {"CostPerGood", "GainPerCall", "TokensPerSolved", "SearchesFor95", "SearchesWorthPrice"}
+    assert len(tried) > 2 * len(SEEDS)
+
+
+def test_two_agents_by_hand() -> None:
+    found = gg.spend(QRELS, RUNS, COSTS, outcomes=FOLDER / "outcomes.csv", resamples=200)
+    costs = pl.read_csv(COSTS)
+    ledger = gg.ledger(QRELS, RUNS["late"])
+    of = costs.filter(system="late")
+    late = {row["quantity"]: row for row in found.filter(system="late").rows(named=True)}
+    assert late["CostPerGood"]["value"] == pytest.approx(of["cost"].sum() / ledger["GR"].sum())
+    assert late["GainPerCall"]["value"] == pytest.approx(ledger["G"].sum() / of["calls"].sum())
+    solved = pl.read_csv(FOLDER / "outcomes.csv").filter(system="late")["solved"].sum()
+    assert late["TokensPerSolved"]["value"] == (of["input_tokens"].sum() + of["output_tokens"].sum()) / solved
+    assert [row["better"] for row in late.values()] == ["down", "up", "down", None]
+    assert all(row["low"] <= row["value"] <= row["high"] for row in late.values())
+
+
+def test_a_system_without_a_kind_of_costs_leaves_the_others_theirs() -> None:
+    costs = [SPENT.with_columns(system=pl.lit("a")), SPENT.with_columns(system=pl.lit("b")).drop("cost")]
+    with pytest.warns(gg.GoodgainNotice, match=r"costs= has no cost of b\. CostPerGood is for the other systems only"):
+        found = spend_one(costs, ("a", "b"))
+    assert [row[:2] for row in found] == [
+        ("a", "CostPerGood"), ("a", "GainPerCall"), ("a", "SearchesFor95"), ("b", "GainPerCall"), ("b", "SearchesFor95"),
+    ]  # fmt: skip
+
+
+def test_a_system_that_finds_nothing_has_no_ratio_and_no_limit() -> None:
+    run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": ["x", "a"]})
+    costs = pl.DataFrame({"query_id": ["p", "q"], "cost": [1.0, 2.0]})
+    found = gg.spend({"p": {"a": 2}, "q": {"a": 2}}, {"a": run}, costs, resamples=100)
+    row = found.row(0, named=True)
+    assert (row["quantity"], row["value"], row["low"], row["high"]) == ("CostPerGood", 3.0, 2.0, None)
+    nothing = gg.spend({"p": {"a": 2}}, {"a": run}, costs.head(1), resamples=100)
+    assert nothing.select("quantity", "value", "low", "high", "queries").rows() == [
+        ("CostPerGood", None, None, None, 1),
+        ("SearchesFor95", None, None, None, 0),
+    ]
+
+
+# --- Reading costs ----------------------------------------------------------------------------------------------------
+
+ONE = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+LABELS = {"q": {"a": 2, "b": 2}}
+SPENT = pl.DataFrame(
+    {"query_id": "q", "iteration": [1, 2], "calls": [1, 2], "input_tokens": [10, 20], "cost": [0.5, 0.25]}
+)
+
+
+def spend_one(costs: Any, runs: tuple[str, ...] = ("a",)) -> list[tuple[Any, ...]]:
+    return gg.spend(LABELS, dict.fromkeys(runs, ONE), costs, resamples=0).select("system", "quantity", "value").rows()
+
+
+def test_costs_are_read_from_every_kind_of_table(tmp_path: Path) -> None:
+    wanted = [("a", "CostPerGood", 0.375), ("a", "GainPerCall", 4 / 3), ("a", "SearchesFor95", 2.0)]
+    SPENT.write_csv(tmp_path / "c.csv")
+    SPENT.write_csv(tmp_path / "c.tsv", separator="\t")
+    SPENT.write_ndjson(tmp_path / "c.jsonl")
+    (tmp_path / "c.json").write_text(json.dumps(SPENT.to_dicts()))
+    SPENT.write_parquet(tmp_path / "c.parquet")
+    (tmp_path / "floats.csv").write_text("query_id,iteration,calls,cost\nq,1.0,1.0,5e-1\nq,2,2,.25\n")
+    per_query = SPENT.group_by("query_id").agg(pl.col("calls", "cost").sum())
+    with_null = SPENT.to_pandas().astype({"iteration": float})
+    with_null.loc[2] = ["q", 0, float("nan"), float("nan"), float("nan")]
+    for source in (
+        SPENT,
+        with_null,
+        SPENT.to_arrow(),
+        per_query,
+        [SPENT.head(1), SPENT.tail(1)],
+        *sorted(tmp_path.iterdir()),
+    ):
+        assert spend_one(source) == wanted
+
+
+def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
+    named = SPENT.with_columns(system=pl.lit("new"), replicate=pl.lit(1))
+    again = named.with_columns(replicate=pl.lit(2), cost=pl.col("cost") * 2)
+    other = SPENT.with_columns(system=pl.lit("old"), replicate=pl.lit(None, pl.Int32))
+    both = [pl.concat([named, again]), other]
+    assert [row for row in spend_one(both, ("new.1", "new.2", "old")) if row[1] == "CostPerGood"] == [
+        ("new.1", "CostPerGood", 0.375),
+        ("new.2", "CostPerGood", 0.75),
+        ("old", "CostPerGood", 0.375),
+    ]
+    assert spend_one(named, ("new",))[0] == ("new", "CostPerGood", 0.375), "one replicate needs no number"
+    with pytest.raises(gg.InputError, match=r"2 replicates of new\. Name the run of one of them new\.1"):
+        spend_one(both, ("new", "old"))
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (SPENT.drop("query_id"), "costs=: has no column query_id"),
+        (SPENT.select("query_id", "iteration"), "costs=: has no column of calls, input_tokens"),
+        (SPENT.with_columns(cost=-1.0), r"has the cost -1\.0, which cannot be"),
+        (SPENT.with_columns(cost=float("inf")), "has the cost inf"),
+        (SPENT.with_columns(iteration=1.5), r"has the iteration 1\.5, which is not a whole number"),
+        (SPENT.with_columns(iteration=-1), "has the iteration -1"),
+        (SPENT.with_columns(cost=pl.lit("much")), "cost, which is not a number"),
+        (SPENT.with_columns(query_id=pl.lit(None, pl.String)), "has no query_id"),
+        (pl.concat([SPENT, SPENT]), "two rows have query q, iteration 1. Write one row"),
+        (SPENT.with_columns(system=pl.lit("b")), "costs= has no rows of the system a; it has b. Rename one"),
+        (SPENT.with_columns(query_id=pl.lit("other")), "has no cost for any judged query of a"),
+        ([], "costs=: is empty"),
+        (7, "costs=: found a int"),
+        ("none.csv", r"none\.csv"),
+    ],
+)
+def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(costs: Any, message: str) -> None:
+    with pytest.raises(gg.InputError, match=message):
+        spend_one(costs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"over": "money"}, "over='money': give one of searches, results"),
+        ({"over": "cost"}, "over='cost': needs costs="),
+        ({"costs": SPENT}, "costs=: needs over="),
+        ({"at": [1]}, "at=: needs over="),
+        ({"over": "searches", "upto": 3}, "upto=: is for a curve over iterations"),
+        ({"over": "searches", "at": []}, r"at=\[\]: give numbers"),
+        ({"over": "searches", "at": [-1]}, r"at=\[-1\]: give numbers"),
+        ({"over": "searches", "at": "12"}, "at='12': give numbers"),
+        (
+            {"over": "cost", "costs": SPENT.drop("iteration").head(1)},
+            "the cost of a are per query, and a curve needs them",
+        ),
+        ({"over": "seconds", "costs": SPENT}, "has no seconds for any judged query of a"),
+    ],
+)
+def test_options_of_a_curve_that_do_not_fit_are_an_error(options: Any, message: str) -> None:
+    with pytest.raises(gg.InputError, match=message):
+        gg.curve(LABELS, {"a": ONE}, "CG", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"price_per_search": -1}, "price_per_search=-1: give a number from 0"),
+        ({"price_per_search": float("nan")}, "price_per_search=nan"),
+        ({"outcomes": pl.DataFrame({"query_id": ["q"], "system": "a", "solved": 1})}, "outcomes=: needs costs="),
+        (
+            {"costs": SPENT, "outcomes": pl.DataFrame({"query_id": ["q"], "system": "a", "x": 1, "y": 0})},
+            "has the columns x, y",
+        ),
+        (
+            {"costs": SPENT.with_columns(system=None), "runs": {"a": ONE, "b": ONE}},
+            "rows have no system, and there are several",
+        ),
+    ],
+)
+def test_options_of_spend_that_do_not_fit_are_an_error(options: Any, message: str) -> None:
+    options = {"runs": {"a": ONE}, **options}
+    with pytest.raises(gg.InputError, match=message):
+        gg.spend(LABELS, **options)
