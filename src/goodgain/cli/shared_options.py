@@ -287,7 +287,8 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
     for name, paths in systems.items():
         if len(paths) > 1:
             raise InputError(
-                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, compare and explain average several."
+                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, curve, compare and explain average "
+                "several."
             )
     return {name: path for name, (path,) in systems.items()}
 
