@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -87,19 +88,33 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system: the columns of its ends, its name in the legend, and its look."""
+    """A band around the line of a system.
+
+    Attributes:
+        low, high: the columns of its ends.
+        label: its name in the legend.
+        edge: the width of its dotted edge.
+        width: that of a band at one iteration.
+    """
 
     low: str
     high: str
     label: str
-    alpha: float
-    width: int  # of a band at one iteration
+    edge: float
+    width: int
+
+    def paint(self, color: str, alpha: float = 0.14) -> dict[str, Any]:
+        """Return the look of the band in a colour: a fill, or a fainter one with an edge."""
+        if not self.edge:
+            return {"color": color, "alpha": alpha, "linewidth": 0}
+        edge = {"edgecolor": to_rgba(color, 0.8), "linestyle": ":", "linewidth": self.edge}
+        return {"facecolor": to_rgba(color, alpha / 2), **edge}
 
 
 #: In the order of drawing: the faint one goes behind the other.
 _BANDS = (
-    _Band("least", "most", "lowest to highest mean of a single run", 0.1, 11),
-    _Band("low", "high", "bootstrap interval of the mean", 0.14, 5),
+    _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
+    _Band("low", "high", "bootstrap interval of the mean", 0.0, 5),
 )
 
 
@@ -110,7 +125,7 @@ def _choose_bands(rows: pl.DataFrame, bands: bool | None) -> list[_Band]:
 
 
 def _name_band(band: _Band) -> Entry:
-    return Entry(Patch(color=GREY, alpha=2.2 * band.alpha, linewidth=0), band.label)
+    return Entry(Patch(**band.paint(GREY, 0.3)), band.label)
 
 
 def _label_mean(ax: Axes, points: pl.DataFrame) -> None:
@@ -147,11 +162,11 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) ->
     names = (place, band.low, band.high)
     x, low, high = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names)
     if place == "spend":
-        ax.fill_between(x, low, high, step="post", color=style.color, alpha=band.alpha, linewidth=0)
+        ax.fill_between(x, low, high, step="post", **band.paint(style.color))
     elif len(x) == 1:  # an area without width is invisible
-        ax.vlines(x, low, high, color=style.color, alpha=2.8 * band.alpha, linewidth=band.width)
+        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=band.width)
     else:
-        ax.fill_between(x, low, high, color=style.color, alpha=band.alpha, linewidth=0)
+        ax.fill_between(x, low, high, **band.paint(style.color))
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
