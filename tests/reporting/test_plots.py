@@ -203,7 +203,7 @@ def test_a_system_of_several_runs_has_a_faint_band_of_its_runs_behind_the_interv
         assert faint.get_facecolor()[0][3] < interval.get_facecolor()[0][3] == other.get_facecolor()[0][3]
         assert (faint.get_facecolor()[0][:3] == interval.get_facecolor()[0][:3]).all()
         assert [text.get_text() for text in ax.figure.legends[0].get_texts()].count(wanted) == 1
-        assert draw(frame, bands=False).collections == []  # type: ignore[comparison-overlap]
+        assert len(draw(frame, bands=False).collections) == 0
         alone = draw(gg.curve(folder / "qrels.txt", {"old": runs["old"]}, "nCG", **options))  # type: ignore[arg-type]
         assert wanted not in [text.get_text() for text in alone.figure.legends[0].get_texts()]
 
