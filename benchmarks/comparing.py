@@ -18,7 +18,7 @@ import polars as pl
 from scipy import stats
 
 from goodgain import GoodgainNotice
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.comparing.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
