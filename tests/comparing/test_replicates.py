@@ -228,7 +228,7 @@ def test_a_query_that_a_run_lacks_is_named_with_its_run() -> None:
     qrels, _ = make_runs(25, 3, 1)
     whole = [(query, 1, "d1") for query in qrels]
     with pytest.warns(GoodgainNotice, match=r"never searched in new \(run 2\)"):
-        gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG")
+        gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG@1")
 
 
 @pytest.mark.parametrize("given", ["new={0}/new.1.run,{0}/new.2.run,{0}/new.3.run", "new={0}/new.*.run"])

@@ -23,7 +23,7 @@ from goodgain.evaluation import score_replicates
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.run import name_runs
+from goodgain.formats.systems import name_runs
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels

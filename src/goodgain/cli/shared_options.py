@@ -21,7 +21,7 @@ from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.run import find_likely_replicates, name_runs
+from goodgain.formats.systems import find_likely_replicates, name_runs
 from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name

@@ -21,14 +21,16 @@ from goodgain.comparing.rendering import (
     build_rich_table,
     count_queries,
     escape_latex,
+    format_bounds,
     format_interval,
     format_number,
+    format_probability,
     format_signed,
     write_html,
     write_markdown,
     write_tabular,
 )
-from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable
+from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable, list_remarks
 from goodgain.errors import InputError, check_whole_number
 from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
 from goodgain.measures.declaration import ARROWS
@@ -89,7 +91,8 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
     means, pairs, *more = _build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
-    legend = _build_legend(comparison, in_column=is_narrow)
+    remarks = [*list_remarks(comparison.scores, comparison.detectable, detect=comparison.signature.get("detect"))]
+    legend = [one for one in _build_legend(comparison, in_column=is_narrow) if one not in remarks]
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
     tables = []
     for grid, suffix in ((means, ""), (pairs, "-differences"), *((grid, None) for grid in more)):
@@ -305,7 +308,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "plain difference": difference,
         "difference": difference + (" *" if row["significant"] else ""),  # beside the number, as in papers
         "interval": format_interval(row["low"], row["high"], places),
-        **{title: _format_probability(row[name], places, doubtful=doubtful) for name, title in _P_VALUES.items()},
+        **{title: format_probability(row[name], places, doubtful=doubtful) for name, title in _P_VALUES.items()},
         "effect": format_signed(row["effect"], 2),
         "wins/ties/losses": ABSENT if row["wins"] is None else "/".join(signs),
         "wins/losses": ABSENT if row["wins"] is None else "/".join(signs[::2]),
@@ -330,7 +333,7 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
         cells = [
             Cell(
                 format_number(row["mean"], layout.places)
-                + (_format_bounds(row, layout.places) if "most" in row else "")
+                + (format_bounds(row, layout.places) if "most" in row else "")
                 + (" *" if (measure, row["system"]) in marked else ""),
                 row["mean"] is not None and row["mean"] in best,
             )
@@ -393,17 +396,3 @@ def _describe_bounds(signature: Mapping[str, Any]) -> list[str]:
 def _name_row(measure: str, better: str | None, queries: int, of_all: int | None) -> str:
     """Return a measure with its arrow, and its number of queries if that is not the number of all queries."""
     return f"{measure} {ARROWS[better]}" + ("" if of_all in (queries, None) else f" ({count_queries(queries)})")
-
-
-def _format_bounds(row: Mapping[str, Any], places: int) -> str:
-    if row["most"] is None:
-        return " (no bounds)"
-    return f" [{format_number(row['least'], places)}, {format_number(row['most'], places)}]"
-
-
-def _format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
-    if value is None:
-        return ABSENT
-    least = 10.0**-places
-    shown = f"<{least:.{places}f}" if places > 0 and value < least else format_number(value, places)
-    return f"{shown} †" if doubtful else shown

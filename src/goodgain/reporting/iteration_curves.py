@@ -19,7 +19,7 @@ from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_wh
 from goodgain.evaluation import count_with_notices
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems, name_runs
+from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,

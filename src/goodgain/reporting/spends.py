@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.costs import read_costs, select_costs
-from goodgain.formats.run import check_systems, is_replicates
+from goodgain.formats.systems import check_systems, is_replicates
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
 OVER: dict[str, pl.Expr | None] = {
