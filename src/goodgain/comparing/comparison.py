@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,15 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
+from goodgain.comparing.pairs_table import Findings
 from goodgain.errors import InputError
-from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Findings):
     """The comparison of systems on the same queries.
 
     Attributes:
@@ -60,23 +59,6 @@ class Comparison:
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
     """
-
-    systems: pl.DataFrame
-    coverage: pl.DataFrame
-    means: pl.DataFrame
-    pairs: pl.DataFrame
-    values: pl.DataFrame
-    baseline: str | None
-    notes: tuple[str, ...]
-    signature: dict[str, Any]
-    groups: pl.DataFrame | None
-    correlations: pl.DataFrame | None
-    outcomes: pl.DataFrame | None
-    scores: Mapping[str, Scores]
-    replicates: pl.DataFrame
-    flips: pl.DataFrame
-    noise: pl.DataFrame
-    detectable: pl.DataFrame
 
     def to_text(
         self,
