@@ -241,6 +241,9 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
         f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run"
         f"{_show_some(scores.queries.only_judged)}; {signature['without_judgments']} of the run without judgments, left out"
     )
+    for number, run in enumerate(scores.replicates, 1):
+        if len(absent := run.queries.only_judged) > signature["absent_from_run"]:
+            shared.say(f"{system}run {number}: {len(absent)} of the queries absent{_show_some(absent)}")
     if brief:
         return
     shared.say(f"{system}signature: {format_signature(signature)}")
