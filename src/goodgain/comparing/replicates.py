@@ -281,7 +281,7 @@ def compute_replicates_needed(
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))
-    8
+    9
     """
     noise = sum(of / number for of, number in zip(within, runs, strict=True))
     room = len(differences) * difference**2 / _FACTOR - max(0.0, float(differences.var(ddof=1)) - noise)

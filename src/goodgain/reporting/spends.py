@@ -130,7 +130,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
 def format_amount(value: float) -> str:
     """Return a spend for a person.
 
-    >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.012345)
+    >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.01234)
     ('12,346', '3', '0.01234')
     """
     return f"{value:,.0f}" if value >= 1000 or value == round(value) else f"{value:.4g}"
