@@ -18,7 +18,7 @@ import polars as pl
 from scipy import stats
 
 from goodgain import GoodgainNotice
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.comparing.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
@@ -97,12 +97,17 @@ def main() -> None:
     queries = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     warnings.simplefilter("ignore", GoodgainNotice)
     print(f"{platform.machine()}, Python {platform.python_version()}, {queries:,} queries")
-    labels, runs = made_up(queries, seed=42)
-    processor = time.process_time()
-    whole = seconds(compare, labels, runs, MEASURES)
-    processor = time.process_time() - processor  # of all threads: does not grow when the machine has other work
-    print(f"compare, {SYSTEMS} systems x {len(MEASURES.split())} measures, {PAIRS} pairs each: {whole:.1f} s", end=" ")
-    print(f"({processor:.1f} s of processor time)")
+    (labels, *_), *_ = drawn = [made_up(queries, seed) for seed in (42, 43, 44)]
+    for replicates in (1, 3):
+        systems = {f"system{k}": [runs[f"system{k}"] for _, runs in drawn[:replicates]] for k in range(SYSTEMS)}
+        processor = time.process_time()
+        whole = seconds(compare, labels, systems, MEASURES)
+        processor = time.process_time() - processor  # of all threads: does not grow when the machine has other work
+        print(
+            f"compare, {SYSTEMS} systems x {replicates} runs x {len(MEASURES.split())} measures, {PAIRS} pairs each:",
+            end=" ",
+        )
+        print(f"{whole:.1f} s ({processor:.1f} s of processor time)")
     ours, scipys = tests_per_pair(queries)
     print(f"tests, a pair and measure: ours {1000 * ours:.1f} ms, SciPy {1000 * scipys:.1f} ms: {scipys / ours:.1f}x")
 

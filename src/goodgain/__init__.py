@@ -58,7 +58,8 @@ from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
-    from goodgain.comparing.comparison import Comparison, compare
+    from goodgain.comparing.compare_systems import compare
+    from goodgain.comparing.comparison import Comparison
     from goodgain.comparing.explanation import Explanation, explain
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
@@ -75,7 +76,7 @@ register()
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (
-    dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
+    {"Comparison": "goodgain.comparing.comparison", "compare": "goodgain.comparing.compare_systems"}
     | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")

@@ -16,14 +16,15 @@ from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misle
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sample_rows
-from goodgain.dedup.urls import find_other_spellings
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
+from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.run import describe_likely_iteration, name_runs, warn_of_likely_iteration, warn_once
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
+from goodgain.formats.systems import name_runs
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
@@ -37,9 +38,6 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
-
-#: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
-_UNJUDGED, _JUDGED = 1_500, 3_000
 
 
 def evaluate(
@@ -279,42 +277,6 @@ def _score_batches(
     provided = provided._replace(per_query=make_finite(provided.per_query))
     raised = None if raising is None else make_finite(raising.finish())
     return _Values(make_finite(values), provided, coverage, without_good, raised)
-
-
-def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
-    """Give a notice if URLs of a run lack a judgment only because the qrels spell them in another way.
-
-    Two URLs are the same if deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash, tracking
-    parameters and fragments do not count. A sample is compared, so large runs take no longer.
-    """
-    judgments = qrels.frame.select("query_id", "doc_id")
-    is_url = pl.col("doc_id").str.starts_with("http")
-    if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
-        return
-    rows = sample_rows(run).filter(is_url)
-    judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
-    if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
-        chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
-        judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
-        rows = rows.join(judged, on="query_id", how="semi")
-    unjudged = rows.unique(maintain_order=True).join(
-        judged, on=["query_id", "doc_id"], how="anti", maintain_order="left"
-    )
-    unjudged = _take_sample(unjudged, _UNJUDGED)
-    pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
-    if pairs:
-        query_id, found, known = pairs[0]
-        warn_once(
-            run,
-            f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
-            f"({found} in the run, {known} in the qrels, query {query_id}). Use the doc_ids of the run in the qrels. "
-            "For several systems convert all logs in one call, or later ones with --with RESULTS.",
-        )
-
-
-def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Return at most `size` rows, those with the smallest hashes of documents."""
-    return rows if rows.height <= size else rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:

@@ -174,6 +174,17 @@ def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:
     assert shown == [["lean", "3.5000", "2", "1.0000"], ["repeating", "3.5000", "2", "1.0000"]]
 
 
+def test_curve_averages_several_runs_of_a_system() -> None:
+    folder = ROOT / "qrels_examples" / "repeated_runs"
+    qrels = str(folder / "qrels.txt")
+    named = (f"old={folder}/old.*.run", f"new={folder}/new.1.run,{folder}/new.2.run")
+    lines = goodgain("curve", qrels, *named, "-m", "nCG", "-o", "jsonl").splitlines()
+    runs = {name: [folder / f"{name}.{k}.run" for k in of] for name, of in (("old", (1, 2, 3)), ("new", (1, 2)))}
+    assert [json.loads(line) for line in lines] == gg.curve(qrels, runs, "nCG").to_dicts()
+    table = goodgain("curve", qrels, *named, "-m", "nCG", "-o", "table")
+    assert "old: after 3 searches" in table
+
+
 def test_compare_turns_its_table_of_means() -> None:
     text = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3 SRR@3", "-o", "markdown", "--rows", "systems")
     assert "| system | SRE@3 ↑ | SRR@3 ↓ |\n" in text

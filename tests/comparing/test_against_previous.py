@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from goodgain.cli.program import program
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES

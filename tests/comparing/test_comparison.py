@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing.comparison import Comparison, compare
+from goodgain.comparing import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
@@ -316,7 +316,7 @@ def test_what_cannot_be_compared_is_one_sentence(options: dict[str, Any], messag
 
 
 def test_scipy_is_imported_only_when_something_is_compared() -> None:
-    code = "import sys, goodgain.comparing.comparison; sys.exit('scipy' in sys.modules)"
+    code = "import sys, goodgain.comparing.compare_systems; sys.exit('scipy' in sys.modules)"
     source = Path(__file__).parents[2] / "src"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, check=False).returncode == 0
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import goodgain as gg
 from goodgain.cli.shared_options import name_systems
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.comparing.requirements import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError
 from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly

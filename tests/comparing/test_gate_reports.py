@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.comparing.gate_reports import write_junit
 from goodgain.comparing.requirements import check_requirements
 from tests.comparing.test_comparison import EXAMPLES, many

@@ -228,7 +228,7 @@ def test_a_query_that_a_run_lacks_is_named_with_its_run() -> None:
     qrels, _ = make_runs(25, 3, 1)
     whole = [(query, 1, "d1") for query in qrels]
     with pytest.warns(GoodgainNotice, match=r"never searched in new \(run 2\)"):
-        gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG")
+        gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG@1")
 
 
 @pytest.mark.parametrize("given", ["new={0}/new.1.run,{0}/new.2.run,{0}/new.3.run", "new={0}/new.*.run"])
@@ -256,10 +256,18 @@ def test_a_pattern_sorts_by_number_and_needs_a_file(tmp_path: Path) -> None:
         find_systems([f"a={tmp_path}/b.*.run"])
 
 
-@pytest.mark.parametrize("command", ["curve", "pool"])
+def test_evaluate_names_the_queries_that_one_run_lacks(tmp_path: Path) -> None:
+    lines = Path(OLD[1]).read_text(encoding="utf-8").splitlines(keepends=True)
+    short = tmp_path / "short.run"
+    short.write_text("".join(line for line in lines if not line.startswith("q07 ")), encoding="utf-8")
+    done = run_command("evaluate", QRELS, f"old={OLD[0]},{short}", "-m", "CG@3")
+    assert "queries: 30 scored, 0 of them absent from the run" in done.stderr
+    assert "run 2: 1 of the queries absent (q07)" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["pool", "ledger"])
 def test_commands_of_one_run_refuse_several(command: str) -> None:
-    done = run_command(
-        command, QRELS, f"old={FOLDER}/old.*.run", *{"curve": ["-m", "CG"], "pool": ["-o", "pool.csv"]}[command]
-    )
+    out = ["-o", "pool.csv"] if command == "pool" else []
+    done = run_command(command, QRELS, f"old={FOLDER}/old.*.run", *out)
     assert done.returncode == 2
     assert "names 3 runs of one system" in done.stderr

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from goodgain.comparing.comparison import Comparison, compare
+from goodgain.comparing import Comparison, compare
 from goodgain.comparing.comparison_tables import FORMS
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import agents_that_differ, many, quietly

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing.comparison import compare
+from goodgain.comparing import compare
 from goodgain.errors import GoodgainNotice
 from tests.support.tables import in_one_search
 

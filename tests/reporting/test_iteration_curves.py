@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
@@ -167,3 +168,85 @@ def test_text_of_trec_is_read_as_evaluate_reads_it(tmp_path: Path) -> None:
     with no_notices():
         found = gg.curve({"q": {"a": 3, "b": 2}}, {"agent": path}, "CG SRE")
     assert found.filter(pl.col("measure") == "CG")["mean"].to_list() == [3.0, 3.0, 5.0]
+
+
+# --- Several runs of one system ---------------------------------------------------------------------------------------
+
+REPEATED = EXAMPLES / "repeated_runs"
+RUNS = {name: [REPEATED / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
+
+
+def draw_run(random: Random) -> pl.DataFrame:
+    """Some queries, each with its own number of iterations, and results that are good, not good, unjudged or repeated."""
+    rows = [
+        (query, i, f"d{random.randrange(12)}")
+        for query in random.sample(["p", "q", "r", "s", "unjudged"], random.randint(2, 5))
+        for i in range(1, random.randint(1, 4) + 1)
+        for _ in range(random.randint(1, 3))
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row").unique(maintain_order=True)
+
+
+@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
+@pytest.mark.parametrize("over", [None, "searches", "results"])
+def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -> None:
+    random = Random(seed)
+    qrels = {query: {f"d{k}": random.randrange(4) for k in range(9)} for query in "pqrs"}
+    runs = [draw_run(random) for _ in range(random.randint(2, 4))]
+    place, options = ("spend", {"over": over, "at": [1, 2, 3, 5, 8]}) if over else ("iteration", {"upto": 5})
+    with no_notices():
+        found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALONG, **options)  # type: ignore[arg-type]
+        alone = pl.concat(gg.curve(qrels, {f"{k}": run}, ALONG, **options) for k, run in enumerate(runs))  # type: ignore[arg-type]
+        ledgers = pl.concat(gg.ledger(qrels, run).with_columns(run=k) for k, run in enumerate(runs)).filter("judged")
+    assert found.columns == [*alone.columns, "least", "most"]
+    of = alone.group_by("measure", place, maintain_order=True)
+    wanted = of.agg(pl.col("mean").mean(), least=pl.col("mean").min(), most=pl.col("mean").max())
+    agent, other = (found.filter(system=name) for name in ("agent", "other"))
+    assert_frame_equal(agent.select(wanted.columns), wanted, rel_tol=1e-12, abs_tol=1e-12)
+    assert other.select("least", "most").rows() == [(None, None)] * len(other)
+    first = alone.filter(system="0")
+    assert_frame_equal(other.select(first.columns).drop("system"), first.drop("system"), check_exact=True)
+    spent = {None: pl.col("iteration").max(), "searches": pl.len(), "results": pl.col("R").sum()}[over]
+    totals = ledgers.group_by("query_id", "run").agg(spent=spent)
+    for x, searching in agent.select(place, "searching").iter_rows():
+        assert searching == totals.filter(pl.col("spent") >= x)["query_id"].n_unique()
+    if over is None:
+        counts = ledgers.group_by("iteration").agg(pl.col("UR", "Unjudged").sum())
+        share_of = {i: 1 - unjudged / unique for i, unique, unjudged in counts.iter_rows() if unique}
+        for i, share in agent.select("iteration", "coverage").iter_rows():
+            assert share == (pytest.approx(share_of[i]) if i in share_of else None)
+
+
+def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compare() -> None:
+    found = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
+    for name, runs in RUNS.items():
+        means = list_means(found, name)
+        assert gg.evaluate(REPEATED / "qrels.txt", runs, list(means)).mean() == pytest.approx(means, rel=1e-12)
+    with no_notices():
+        systems = {"nothing": {"q01": {"-": 0.0}}, "new": RUNS["new"]}
+        compared = gg.compare(REPEATED / "qrels.txt", systems, "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
+    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
+    rows = found.filter(system="new").select("measure", "iteration", "low", "high")
+    for measure, i, low, high in rows.iter_rows():
+        assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+
+
+def test_a_list_of_one_run_is_this_run() -> None:
+    one, alone = (gg.curve(REPEATED / "qrels.txt", {"new": run}, "CG") for run in (RUNS["new"][:1], RUNS["new"][0]))
+    assert_frame_equal(one, alone, check_exact=True)
+
+
+def test_two_runs_of_a_system_may_share_no_query() -> None:
+    qrels = {"p": {"a": 3}, "q": {"a": 3}}
+    runs = [in_one_search({query: {"a": 1.0}}) for query in qrels]
+    with no_notices():
+        found = gg.curve(qrels, {"agent": runs}, "CG")
+    assert found.select("mean", "searching", "coverage", "least", "most").rows() == [(1.5, 2, 1.0, 1.5, 1.5)]
+
+
+def test_costs_need_one_run_of_each_system() -> None:
+    costs = pl.DataFrame({"query_id": ["q01"], "iteration": [1], "cost": [0.5]})
+    with pytest.raises(gg.InputError, match="costs=: old has 3 runs, and costs need one run of each system"):
+        gg.curve(REPEATED / "qrels.txt", RUNS, "CG", over="cost", costs=costs)
+    with pytest.raises(gg.InputError, match="costs=: old has 3 runs"):
+        gg.spend(REPEATED / "qrels.txt", RUNS, costs)

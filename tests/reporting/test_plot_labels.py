@@ -20,7 +20,9 @@ SIZES = [(systems, i) for systems in (1, 2, 5, 12) for i in range(1, 31)] if EVE
 
 @pytest.mark.parametrize(("systems", "iterations"), SIZES)
 def test_labels_of_curves_do_not_overlap(systems: int, iterations: int) -> None:
-    check_labels(plots.curve(make_curve(systems, iterations)).figure)  # type: ignore[arg-type]
+    frame = make_curve(systems, iterations)
+    check_labels(plots.curve(frame).figure)  # type: ignore[arg-type]
+    check_labels(plots.curve(frame.with_columns(least="low", most="high")).figure)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("systems", "iterations"), FEW if EVERYTHING else FEW[-1:])

@@ -15,6 +15,7 @@ import pytest
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.reporting import plots
@@ -181,6 +182,39 @@ def test_bands_are_drawn_for_up_to_five_systems_or_when_asked_for() -> None:
         )
         == 0
     )
+
+
+def test_a_system_of_several_runs_has_a_faint_band_of_its_runs_behind_the_interval() -> None:
+    folder = EXAMPLES / "repeated_runs"
+    runs = {"new": [folder / f"new.{k}.run" for k in (1, 2, 3)], "old": folder / "old.1.run"}
+    wanted = "lowest to highest mean of a single run"
+    for draw, data, options in (
+        (plots.curve, plots.curve_data, {}),
+        (plots.against_spend, plots.against_spend_data, {"over": "results"}),
+    ):
+        frame = gg.curve(folder / "qrels.txt", runs, "nCG", **options)  # type: ignore[arg-type]
+        found = data(frame)
+        assert_frame_equal(found.select("least", "most"), frame.select("least", "most"))
+        ax = draw(frame)
+        faint, interval, other = ax.collections  # type: ignore[misc]  # in the order of drawing
+        for band, names in ((faint, ("least", "most")), (interval, ("low", "high"))):
+            ends = set(frame.filter(system="new").select(names).to_numpy().ravel().tolist())
+            assert ends <= {y for _, y in band.get_paths()[0].vertices.tolist()}
+        assert faint.get_facecolor()[0][3] < interval.get_facecolor()[0][3] == other.get_facecolor()[0][3]
+        assert (faint.get_facecolor()[0][:3] == interval.get_facecolor()[0][:3]).all()
+        assert [text.get_text() for text in ax.figure.legends[0].get_texts()].count(wanted) == 1
+        assert len(draw(frame, bands=False).collections) == 0
+        alone = draw(gg.curve(folder / "qrels.txt", {"old": runs["old"]}, "nCG", **options))  # type: ignore[arg-type]
+        assert wanted not in [text.get_text() for text in alone.figure.legends[0].get_texts()]
+
+
+def test_the_band_of_runs_needs_no_interval_and_has_a_width_at_one_iteration() -> None:
+    frame = make_curve(2, 3).with_columns(least=pl.col("low") - 0.1, most=pl.col("high") + 0.1)
+    bare = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("low", "high"))
+    assert len(plots.curve(bare).collections) == 2
+    assert len(plots.curve(frame).collections) == 4
+    widths = [of.get_linewidth().tolist() for of in plots.curve(frame.filter(iteration=1)).collections]  # type: ignore[union-attr]
+    assert widths == [[11], [5]] * 2
 
 
 def test_bars_are_as_high_as_the_data_say() -> None:

@@ -266,6 +266,25 @@ def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> N
     assert len(tried) > 2 * len(SEEDS)
 
 
+def test_gains_and_searches_of_several_runs_are_averaged_before_stopping_is_computed() -> None:
+    for seed in range(how_many(5, full=60)):
+        drawn = [draw(seed), draw(seed + 1_000)]
+        qrels = run_of(drawn[0])[0]
+        runs = [run_of(one)[1] for one in drawn]
+        price = random.Random(seed).choice([0.0, 0.3, 1.0])
+        with no_notices():
+            found = gg.spend(qrels, {"a": runs}, price_per_search=price, resamples=0)
+            curves = [gg.curve(qrels, {"a": run}, "CG", upto=9, resamples=0) for run in runs]
+            ledgers = [gg.ledger(qrels, run).filter("judged") for run in runs]
+        gains = [0.0, *((curves[0]["mean"] + curves[1]["mean"]) * curves[0]["queries"][0] / 2)]
+        searches = [sum((of["iteration"] <= i).sum() for of in ledgers) / 2 for i in range(10)]
+        worth = [gain - price * paid for gain, paid in zip(gains, searches, strict=True)]
+        values = dict(found.select("quantity", "value").iter_rows())
+        if gains[-1]:
+            assert values["SearchesFor95"] == min(i for i in range(10) if gains[i] >= 0.95 * gains[-1] - 1e-9)
+        assert values["SearchesWorthPrice"] == min(i for i in range(10) if worth[i] >= max(worth) - 1e-9)
+
+
 def test_two_agents_by_hand() -> None:
     found = gg.spend(QRELS, RUNS, COSTS, outcomes=FOLDER / "outcomes.csv", resamples=200)
     costs = pl.read_csv(COSTS)

@@ -23,7 +23,7 @@ from goodgain.evaluation import score_replicates
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.run import name_runs
+from goodgain.formats.systems import name_runs
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -241,6 +241,9 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
         f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run"
         f"{_show_some(scores.queries.only_judged)}; {signature['without_judgments']} of the run without judgments, left out"
     )
+    for number, run in enumerate(scores.replicates, 1):
+        if len(absent := run.queries.only_judged) > signature["absent_from_run"]:
+            shared.say(f"{system}run {number}: {len(absent)} of the queries absent{_show_some(absent)}")
     if brief:
         return
     shared.say(f"{system}signature: {format_signature(signature)}")

@@ -125,9 +125,12 @@ def curve(
 ) -> None:
     """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
 
-    QRELS and RUN are as in evaluate; NAME=RUN names a system. Every mean is over all queries of the qrels: a query that has
-    stopped counts as having empty iterations. "searching" is the number of queries that still search, "coverage" the judged
-    share of the new results of this iteration. A terminal also shows each curve as a line of small bars.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
+    system: their values are averaged query by query. "least" and "most" are then the smallest and the largest mean of a run.
+
+    Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. "searching" is
+    the number of queries that still search, "coverage" the judged share of the new results of this iteration. A terminal
+    also shows each curve as a line of small bars.
 
     A table also says after how many searches nothing improves: 95 % of the gain is found. With --costs, --outcomes and
     --price-per-search it says what a good document, a solved task and a search cost; other forms print this on standard
@@ -135,7 +138,7 @@ def curve(
     """
     inputs = [qrels, *shared.find_files(runs), *costs, outcomes]
     shared.check_outputs([plot, output.path], inputs)
-    judged, systems = shared.open_systems(qrels, runs, **reading)
+    judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
     options: dict[str, Any] = {"rel": rel, "seed": seed, "resamples": resamples, "columns": reading["columns"]}
     spent = [*costs] or None
     of_curve = spent if over and OVER[over] is None else None

@@ -21,7 +21,7 @@ from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.run import find_likely_replicates, name_runs
+from goodgain.formats.systems import find_likely_replicates, name_runs
 from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
@@ -287,7 +287,8 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
     for name, paths in systems.items():
         if len(paths) > 1:
             raise InputError(
-                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, compare and explain average several."
+                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, curve, compare and explain average "
+                "several."
             )
     return {name: path for name, (path,) in systems.items()}
 

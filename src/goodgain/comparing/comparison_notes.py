@@ -117,7 +117,8 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
         )
     cutoff = max((m.cutoff or 0 for m in ours), default=0)
     searched_on = np.minimum(iterations.max(axis=0), cutoff)
-    stopped = ((iterations < searched_on) & (iterations > 0)).sum(axis=1)
+    # of several runs it is their mean, not a whole number
+    stopped = ((np.ceil(iterations) < searched_on) & (iterations > 0)).sum(axis=1)
     if stopped.any():
         early = ", ".join(
             f"{name} stopped in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number

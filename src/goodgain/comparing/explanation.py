@@ -25,12 +25,14 @@ from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
-from goodgain.evaluation import check_iterations, count_with_notices, warn_of_url_variants
+from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import is_replicates, load_run
+from goodgain.formats.run import load_run
+from goodgain.formats.systems import is_replicates
 from goodgain.measures.good_gain import CG, NumDup
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels

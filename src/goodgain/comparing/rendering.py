@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
@@ -176,3 +176,19 @@ def format_signed(value: float | None, places: int) -> str:
 def count_queries(queries: int) -> str:
     """Return a number of queries as text: 1 query, 2 queries."""
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
+
+
+def format_bounds(row: Mapping[str, Any], places: int) -> str:
+    """Return least and most of a row in brackets."""
+    if row["most"] is None:
+        return " (no bounds)"
+    return f" [{format_number(row['least'], places)}, {format_number(row['most'], places)}]"
+
+
+def format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
+    """Return a p-value; † marks a doubtful one."""
+    if value is None:
+        return ABSENT
+    least = 10.0**-places
+    shown = f"<{least:.{places}f}" if places > 0 and value < least else format_number(value, places)
+    return f"{shown} †" if doubtful else shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -12,7 +12,6 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
-from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
@@ -328,57 +327,6 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
     if gaps not in ("close", "empty"):
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
-
-
-def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return name -> run, names as text; raise `InputError` for missing or equal names, and for too few runs."""
-    if not isinstance(systems, Mapping):
-        raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
-    named = {check_name(str(name), "system"): run for name, run in systems.items()}
-    if len(named) < len(systems):
-        raise InputError("two systems have the same name when written as text; give each its own name")
-    if len(named) < least:
-        there = ", ".join(named) or "none"
-        if least == 1:
-            raise InputError("no run was given; give one with its name: {'agent': run}")
-        raise InputError(
-            f"a comparison needs two systems or more, and got only {there}; add another run, or "
-            "score this one with evaluate"
-        )
-    return named
-
-
-def is_replicates(source: Any) -> bool:
-    """Return whether a source is a list of runs, not one of rows (tuples) or a run: several runs of one system."""
-    return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
-
-
-def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return system -> the names of its runs, for two or more named as `convert` names them: agent.1, agent.2."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        front, _, number = name.rpartition(".")
-        if front and number.isdecimal():
-            found.setdefault(front, []).append(name)
-    return {front: several for front, several in found.items() if len(several) > 1}
-
-
-def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return each run under a name of its own, and system -> the names of its runs.
-
-    >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
-    {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}
-    """
-    named: dict[str, Any] = {}
-    names: dict[str, list[str]] = {}
-    for system, source in systems.items():
-        runs = source if is_replicates(source) else [source]
-        numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
-        names[system] = numbered if len(runs) > 1 else [system]
-        if taken := sorted(named.keys() & names[system]):
-            raise InputError(f"a system and a run of another are both called {taken[0]}; rename the system")
-        named |= dict(zip(names[system], runs, strict=True))
-    return named, names
 
 
 def _has_repeats(frame: Frame) -> bool:

@@ -17,7 +17,7 @@ from goodgain.evaluation import score_run
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems
+from goodgain.formats.systems import check_systems
 from goodgain.judging.pooling import pool
 from goodgain.judging.resampling import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures

@@ -23,7 +23,7 @@ from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems
+from goodgain.formats.systems import check_systems
 from goodgain.judging.grade_table import DOCUMENT
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents

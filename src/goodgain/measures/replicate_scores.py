@@ -36,7 +36,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     """
     if len(runs) == 1:
         return runs[0]
-    queries = _join_queries([of.queries for of in runs])
+    queries = join_queries([of.queries for of in runs])
     tables = [find_values(of, queries, missing) for of in runs]
     averaged = pl.concat(tables).group_by("query_id", "measure").agg(pl.col("value").mean())
     position = {str(measure): k for k, measure in enumerate(measures)}
@@ -83,7 +83,7 @@ def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFram
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
 
 
-def _join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
+def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
     """Return the queries of all runs together: a query is absent if all lack it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()

@@ -12,14 +12,14 @@ import polars.selectors as cs
 
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
-from goodgain.counting.coverage import Coverage, measure_coverage
+from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems
+from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -29,8 +29,16 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.replicate_scores import join_queries
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.reporting.spends import Spends, check_over, choose_spends, list_values_at_spends, read_spends
+from goodgain.reporting.spends import (
+    Spends,
+    check_costs_of_runs,
+    check_over,
+    choose_spends,
+    list_values_at_spends,
+    read_spends,
+)
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
@@ -52,6 +60,8 @@ _SPEND_COLUMNS = {
     "spend": pl.Float64,
     **{name: _COLUMNS[name] for name in ("mean", "searching", "queries", "low", "high")},
 }
+#: The columns that a system of several runs adds.
+_RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
 
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
@@ -85,13 +95,14 @@ def curve(
 
     Args:
         qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        runs: name -> what `read_run` takes, or a list of several runs of this system (replicates), which are averaged query
+            by query. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
         rel: the smallest good label, for measures without their own `rel`. None: 2.
         upto: the last iteration; None is the last one of any query of any run.
         over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
         costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of them. A judged
-            query whose costs are unknown is left out of all systems, with a notice.
+            query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
         at: the spends to show; None shows at most 50 of those observed, evenly spaced in rank.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
         resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
@@ -104,14 +115,17 @@ def curve(
         A row per system, measure and iteration (1..upto):
 
         - mean: null if a query has no finite value.
-        - searching: the number of judged queries that have this iteration.
+        - searching: the number of judged queries that have this iteration, in any run of the system.
         - queries: the number of all judged queries.
         - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
           is null, or without resamples. Use `compare` to test whether two systems differ.
-        - coverage: the judged share of the results that this iteration found first; null if it found none.
+        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if it
+          found none.
+        - least, most: the smallest and the largest mean of a single run; null for a system of one run. Only if a system
+          has several runs.
 
         With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
-        queries that spend at least this, and there is no coverage.
+        queries that spend at least this in any run, and there is no coverage.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
@@ -131,31 +145,39 @@ def curve(
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     check_over(over, costs, at, upto)
+    check_costs_of_runs(costs, runs)
     settings = check_settings(seed, resamples, alpha, least=0)
     counted = count_systems(
         qrels, runs, asked, rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
     )
     if over is None:
         last = upto or _find_last_iteration(counted)
-        points = (point for name, counts in counted.items() for point in _list_points(name, counts, asked, last))
-    else:
-        spends = read_spends(over, {name: counts.of for name, counts in counted.items()}, costs)
-        chosen = choose_spends(spends.values(), at)
-        points = (
-            point
+        of_runs = {
+            name: [_list_points(run, counts.coverage, asked, last) for run in counts.runs]
             for name, counts in counted.items()
-            for point in _list_spend_points(name, counts, asked, over, spends[name], chosen)
-        )
+        }
+    else:
+        spends = read_spends(over, {name: counts.runs for name, counts in counted.items()}, costs)
+        chosen = choose_spends([spent for runs_of in spends.values() for spent in runs_of], at)
+        of_runs = {
+            name: [
+                _list_spend_points(run, asked, over, spent, chosen)
+                for run, spent in zip(counts.runs, spends[name], strict=True)
+            ]
+            for name, counts in counted.items()
+        }
+    points = (point for name, several in of_runs.items() for point in _average_runs(name, several))
     schema = _COLUMNS if over is None else _SPEND_COLUMNS
+    schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
     rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=schema)
     order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
     return rows.with_columns(cs.float().fill_nan(None)).sort(*order, rows.columns[2 if over is None else 3])
 
 
 class SystemCounts(NamedTuple):
-    """Ledgers and pools of a system by threshold, and its coverage."""
+    """Ledgers and pools of each run of a system by threshold, and the coverage of all its runs together."""
 
-    of: Mapping[float, Counts]
+    runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
 
 
@@ -170,21 +192,27 @@ def count_systems(
     documents_of: str,
     chunks: str,
 ) -> dict[str, SystemCounts]:
-    """Return system -> what its run found, with notices for what may mislead; each run is read once."""
-    systems = check_systems(runs)
+    """Return system -> what its runs found, with notices for what may mislead; each run is read once."""
+    systems, names = name_runs(check_systems(runs))
     judged = load_qrels(qrels, columns=columns)
     judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, measures, rel=rel)
-    counted: dict[str, SystemCounts] = {}
+    counts: dict[str, Mapping[float, Counts]] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
                 _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts = count_with_notices(judged, searched, find_thresholds(measures))
-                counted[name] = SystemCounts(counts, measure_coverage(counts))
+                counts[name] = count_with_notices(judged, searched, find_thresholds(measures))
+    counted = {name: _join_runs([counts[run] for run in of]) for name, of in names.items()}
     if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
         notice(few_shared)
     return counted
+
+
+def _join_runs(runs: Sequence[Mapping[float, Counts]]) -> SystemCounts:
+    coverages = [measure_coverage(counts) for counts in runs]
+    queries = join_queries([coverage.queries for coverage in coverages])
+    return SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
 
 
 def _check_measure(measure: Any) -> GoodGainMeasure:
@@ -196,7 +224,10 @@ def _check_measure(measure: Any) -> GoodGainMeasure:
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
     """Return the largest N of a judged query in any system, at least 1."""
-    longest = {name: max(_get_lengths(counts.of).to_list(), default=0) for name, counts in counted.items()}
+    longest = {
+        name: max((length for run in counts.runs for length in _get_lengths(run)), default=0)
+        for name, counts in counted.items()
+    }
     name = max(longest, key=lambda system: longest[system])
     if longest[name] > _MOST_ITERATIONS:
         raise InputError(f"{name}: a query has {longest[name]:,} iterations; give upto=, at most {_MOST_ITERATIONS:,}")
@@ -208,41 +239,62 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
+class _RunPoint(NamedTuple):
+    """A point of the curve of one run.
+
+    Attributes:
+        row: its measure and place.
+        values, searching: of each query, its value, and whether it still searches.
+    """
+
+    row: dict[str, Any]
+    values: pl.Series
+    searching: pl.Series
+
+
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
 _Point = tuple[dict[str, Any], Vector]
 
 
 def _list_points(
-    system: str, counted: SystemCounts, measures: Sequence[GoodGainMeasure], last: int
-) -> Iterator[_Point]:
-    """Yield the points of a system by iteration: memory holds the values of one iteration at a time."""
-    counts, lengths = counted.of, _get_lengths(counted.of)
-    shares = dict(counted.coverage.tabulate().select("iteration", "coverage").iter_rows())
+    counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
+) -> Iterator[_RunPoint]:
+    """Yield the points of a run by iteration: memory holds the values of one iteration at a time."""
+    lengths = _get_lengths(counts)
+    shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
         values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        of_iteration = {"searching": int((lengths >= i).sum()), "queries": len(lengths), "coverage": shares.get(i)}
         for measure in measures:
-            column = values.get_column(str(measure(cutoff=i)))
-            row = {"system": system, "measure": str(measure), "iteration": i, "mean": average_queries(column)}
-            yield row | of_iteration, column.fill_null(float("nan")).to_numpy()
+            row = {"measure": str(measure), "iteration": i, "coverage": shares.get(i)}
+            yield _RunPoint(row, values.get_column(str(measure(cutoff=i))), lengths >= i)
 
 
 def _list_spend_points(
-    system: str,
-    counted: SystemCounts,
+    counts: Mapping[float, Counts],
     measures: Sequence[GoodGainMeasure],
     over: str,
     spends: Spends,
     chosen: Sequence[float],
-) -> Iterator[_Point]:
-    """Yield the points of a system by spend."""
-    values = make_finite(running_values(measures, counted.of))
+) -> Iterator[_RunPoint]:
+    """Yield the points of a run by spend."""
+    values = make_finite(running_values(measures, counts))
     for spend, found, searching in list_values_at_spends(values, spends, chosen):
         for measure in measures:
-            column = found[str(measure)]
-            row = {"system": system, "measure": str(measure), "over": over, "spend": spend}
-            row |= {"mean": average_queries(column), "searching": searching, "queries": len(column)}
-            yield row, column.fill_null(float("nan")).to_numpy()
+            row = {"measure": str(measure), "over": over, "spend": spend}
+            yield _RunPoint(row, found[str(measure)], searching)
+
+
+def _average_runs(system: str, runs: Sequence[Iterator[_RunPoint]]) -> Iterator[_Point]:
+    """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
+    for points in zip(*runs, strict=True):
+        values = pl.select(pl.mean_horizontal(*(point.values for point in points))).to_series()
+        searching = pl.select(pl.any_horizontal(*(point.searching for point in points))).to_series()
+        row = {"system": system, **points[0].row, "mean": average_queries(values)}
+        row |= {"searching": int(searching.sum()), "queries": len(values)}
+        if len(points) > 1:
+            means = [mean for point in points if (mean := average_queries(point.values)) is not None]
+            row |= {"least": min(means, default=None), "most": max(means, default=None)}
+        yield row, values.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:

@@ -9,12 +9,13 @@ import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
+from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.errors import InputError, NoticesOfSystems
-from goodgain.evaluation import count_with_notices, warn_of_url_variants
+from goodgain.evaluation import count_with_notices
 from goodgain.files.escaping import HtmlCell, write_table
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems
+from goodgain.formats.systems import check_systems
 from goodgain.measures.good_gain import CG
 from goodgain.measures.ledger_values import check_along_iterations, running_values
 from goodgain.measures.names import Measures, parse_measure, parse_measures

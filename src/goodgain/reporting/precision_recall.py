@@ -19,7 +19,7 @@ from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import check_systems
+from goodgain.formats.systems import check_systems
 from goodgain.measures.terms import divide_rows
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.first_occurrences_and_flattening import check_order

@@ -23,7 +23,7 @@ from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
 from goodgain.reporting.iteration_curves import count_systems
-from goodgain.reporting.spends import ENOUGH, ROUNDING, choose_known, format_amount
+from goodgain.reporting.spends import ENOUGH, ROUNDING, check_costs_of_runs, choose_known, format_amount
 
 #: Cells of one block of resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
@@ -61,9 +61,9 @@ def spend(
     A search is an iteration here; a query that has stopped spends no more.
 
     Args:
-        qrels, runs: as in `curve`.
+        qrels, runs: as in `curve`; gains and searches of several runs of a system are averaged query by query.
         costs: what `curve` takes, or costs per query, without an iteration. A judged query whose costs are unknown is left
-            out of all systems, with a notice.
+            out of all systems, with a notice. Costs need one run of each system.
         outcomes: a table of query_id, system and solved, as in `compare`.
         price_per_search: the gain that a search must bring to be worth it.
         rel: the smallest good label. None: 2.
@@ -100,12 +100,13 @@ def spend(
         raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:
         raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
+    check_costs_of_runs(costs, runs)
     settings = check_settings(seed, resamples, alpha, least=0)
     gain = check_along_iterations(parse_measure("CG", rel=rel), "spend")
     counted = count_systems(
         qrels, runs, [gain], rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
     )
-    found = {name: _Found.of(counts.of[gain.rel]) for name, counts in counted.items()}
+    found = {name: _Found.of([run[gain.rel] for run in counts.runs]) for name, counts in counted.items()}
     ratios = [] if costs is None else list(_list_ratios(found, read_costs(costs), outcomes))
     quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
     quantities.sort(key=lambda one: [*found].index(one.system))
@@ -123,38 +124,37 @@ _RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("to
 
 
 class _Found(NamedTuple):
-    """What the judged queries of a system found, in the order of their ids.
+    """What the judged queries of a system found, in the order of their ids; means over its runs.
 
     Attributes:
-        pools: query_id, N.
+        pools: query_id, N of the first run.
         good: the number of good documents.
         gains: CG at the iterations 0, 1, ... in columns.
+        lengths: N in each run, a row for each.
     """
 
     pools: pl.DataFrame
     good: Vector
     gains: Matrix
+    lengths: Matrix
 
     @property
     def query_ids(self) -> pl.Series:
         """The ids of the queries."""
         return self.pools.get_column("query_id")
 
-    @property
-    def lengths(self) -> Vector:
-        """N of each query."""
-        return self.pools.get_column("N").cast(pl.Float64).to_numpy()
-
     @classmethod
-    def of(cls, counts: Counts) -> _Found:
-        """Return what stands in ledger and pools."""
-        pools = counts.pools.select("query_id", "N").with_row_index("query")
-        rows = counts.ledger.join(pools, on="query_id")
+    def of(cls, runs: Sequence[Counts]) -> _Found:
+        """Return what stands in ledgers and pools."""
+        pools = runs[0].pools.select("query_id", "N").with_row_index("query")
+        lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
+        rows = pl.concat([run.ledger.select("query_id", "iteration", "G", "GR") for run in runs])
+        rows = rows.join(pools.drop("N"), on="query_id")
         query, iteration = rows.get_column("query").to_numpy(), rows.get_column("iteration").to_numpy()
         new = np.zeros((len(pools), int(iteration.max(initial=1)) + 1))
-        new[query, iteration] = rows.get_column("G").to_numpy()
+        np.add.at(new, (query, iteration), rows.get_column("G").to_numpy())
         good = np.bincount(query, rows.get_column("GR").to_numpy(), minlength=len(pools)).astype(np.float64)
-        return cls(pools.drop("query"), good, new.cumsum(axis=1))
+        return cls(pools.drop("query"), good / len(runs), new.cumsum(axis=1) / len(runs), lengths)
 
 
 class _Quantity(NamedTuple):
@@ -204,7 +204,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     if price is None:
         return
     number = found.gains.shape[1]
-    searches = np.minimum(np.arange(number), found.lengths[:, None])
+    searches = np.mean([np.minimum(np.arange(number), of_run[:, None]) for of_run in found.lengths], axis=0)
 
     def find_best(sums: Matrix) -> Vector:
         paid = price * sums[:, number:]

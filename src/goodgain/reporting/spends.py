@@ -12,6 +12,7 @@ import polars as pl
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.costs import read_costs, select_costs
+from goodgain.formats.systems import check_systems, is_replicates
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
 OVER: dict[str, pl.Expr | None] = {
@@ -59,19 +60,29 @@ def check_over(over: str | None, costs: Any, at: Sequence[float] | None, upto: i
         raise InputError(f"over={over!r}: needs costs=, the file that goodgain convert --costs writes.")
 
 
-def read_spends(over: str, counts: Mapping[str, Mapping[float, Counts]], costs: Any) -> dict[str, Spends]:
-    """Return system -> what its queries have spent, for the judged queries whose costs are known in all systems.
+def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
+    """Raise InputError for costs of a system with several runs: a list of runs does not say which costs are whose."""
+    for name, run in check_systems(runs).items() if costs is not None else ():
+        if is_replicates(run) and len(run) > 1:
+            raise InputError(f"costs=: {name} has {len(run)} runs, and costs need one run of each system. Give one.")
+
+
+def read_spends(
+    over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: Any
+) -> dict[str, list[Spends]]:
+    """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere.
 
     Raises:
         InputError: the costs cannot be read, have none of these, or have them per query only.
     """
-    ledgers = {name: next(iter(of.values())) for name, of in counts.items()}
+    of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None:
         return {
-            name: _add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount))
-            for name, of in ledgers.items()
+            name: [_add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount)) for of in runs]
+            for name, runs in of_runs.items()
         }
+    ledgers = {name: of for name, (of,) in of_runs.items()}
     table = read_costs(costs)
     rows, known = {}, {}
     for name, of in ledgers.items():
@@ -84,7 +95,7 @@ def read_spends(over: str, counts: Mapping[str, Mapping[float, Counts]], costs: 
         rows[name] = of.ledger.join(here, on=["query_id", "iteration"], how="left", maintain_order="left")
         known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
-    return {name: _add_up(ids, of) for name, of in rows.items()}
+    return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
@@ -148,8 +159,8 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 
 def list_values_at_spends(
     values: pl.DataFrame, spends: Spends, chosen: Iterable[float]
-) -> Iterator[tuple[float, dict[str, pl.Series], int]]:
-    """Yield each spend, the values of all queries at it, and the number of queries that spend at least this.
+) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
+    """Yield each spend, the values of all queries at it, and which queries spend at least this.
 
     Args:
         values: query_id, iteration, and a column for each measure.
@@ -161,10 +172,11 @@ def list_values_at_spends(
     columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
     lengths = np.bincount(query, minlength=len(spends.query_ids))
     starts = np.cumsum(lengths) - lengths
-    totals = spent[(starts + lengths - 1)[lengths > 0]]
+    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
+    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
     for spend in chosen:
         reached = np.bincount(query[spent <= spend * (1 + ROUNDING)], minlength=len(lengths))
         last = np.where(reached > 0, starts + reached - 1, 0)
         found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
-        searching = int((totals * (1 + ROUNDING) >= spend).sum())
+        searching = pl.Series(totals * (1 + ROUNDING) >= spend)
         yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching

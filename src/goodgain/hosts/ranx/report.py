@@ -8,7 +8,7 @@ from typing import Any
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import InputError, notice
-from goodgain.formats.run import find_likely_replicates
+from goodgain.formats.systems import find_likely_replicates
 from goodgain.hosts.ranx.metrics import parse_metric
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import HOST_NAMES

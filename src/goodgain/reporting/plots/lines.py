@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -34,6 +36,8 @@ _FAINT = 0.35
 
 def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
     """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
+
+    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
 
     A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
     stopped. Overlapping bands do not mean that two systems are equal; test it with `gg.compare`.
@@ -66,16 +70,15 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
     points = choose_points(frame, measure)
     rows = curve_data(points)
     systems = rows.partition_by("system", maintain_order=True)
-    has_bands = _has_bands(rows, bands)
+    shown = _choose_bands(rows, bands)
     entries = []
     for number, of in enumerate(systems):
         style = style_of(number)
-        if has_bands:
-            _draw_band(ax, of, style)
+        for band in shown:
+            _draw_band(ax, of, style, band)
         _draw_line(ax, of, style)
         entries.append(Entry(Line2D([], [], **_line(style)), of.get_column("system")[0]))
-    if has_bands:
-        entries.append(Entry(Patch(color=GREY, alpha=0.3, linewidth=0), "bootstrap interval of the mean"))
+    entries += map(_name_band, shown)
     if rows.get_column("few").any():
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
@@ -84,10 +87,45 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
     return entries
 
 
-def _has_bands(rows: pl.DataFrame, bands: bool | None) -> bool:
-    """Return whether there are intervals to draw, and they are wanted."""
+class _Band(NamedTuple):
+    """A band around the line of a system.
+
+    Attributes:
+        low, high: the columns of its ends.
+        label: its name in the legend.
+        edge: the width of its dotted edge.
+        width: that of a band at one iteration.
+    """
+
+    low: str
+    high: str
+    label: str
+    edge: float
+    width: int
+
+    def paint(self, color: str, alpha: float = 0.14) -> dict[str, Any]:
+        """Return the look of the band in a colour: a fill, or a fainter one with an edge."""
+        if not self.edge:
+            return {"color": color, "alpha": alpha, "linewidth": 0}
+        edge = {"edgecolor": to_rgba(color, 0.8), "linestyle": ":", "linewidth": self.edge}
+        return {"facecolor": to_rgba(color, alpha / 2), **edge}
+
+
+#: In the order of drawing: the faint one goes behind the other.
+_BANDS = (
+    _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
+    _Band("low", "high", "bootstrap interval of the mean", 0.0, 5),
+)
+
+
+def _choose_bands(rows: pl.DataFrame, bands: bool | None) -> list[_Band]:
+    """Return the bands that the data have, if they are wanted."""
     wanted = rows.get_column("system").n_unique() <= _MOST_BANDS if bands is None else bands
-    return wanted and bool(rows.get_column("low").is_not_null().any())
+    return [band for band in _BANDS if wanted and band.low in rows.columns and rows[band.low].count()]
+
+
+def _name_band(band: _Band) -> Entry:
+    return Entry(Patch(**band.paint(GREY, 0.3)), band.label)
 
 
 def _label_mean(ax: Axes, points: pl.DataFrame) -> None:
@@ -108,7 +146,7 @@ def _set_axes(ax: Axes, rows: pl.DataFrame) -> None:
 
 
 def _begin_at_zero(ax: Axes, rows: pl.DataFrame) -> None:
-    lowest: Any = rows.select(pl.min_horizontal(pl.col("mean", "low").min())).item()
+    lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
 
@@ -117,12 +155,18 @@ def _line(style: SystemStyle) -> dict[str, Any]:
     return style._asdict() | {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
 
 
-def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    x, low, high = (rows.get_column(name).cast(pl.Float64).to_numpy() for name in ("iteration", "low", "high"))
-    if len(x) == 1:  # an area without width is invisible
-        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=5)
+def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) -> None:
+    if not rows[band.low].count():
+        return
+    place = "spend" if "spend" in rows.columns else "iteration"
+    names = (place, band.low, band.high)
+    x, low, high = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names)
+    if place == "spend":
+        ax.fill_between(x, low, high, step="post", **band.paint(style.color))
+    elif len(x) == 1:  # an area without width is invisible
+        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=band.width)
     else:
-        ax.fill_between(x, low, high, color=style.color, alpha=0.14, linewidth=0)
+        ax.fill_between(x, low, high, **band.paint(style.color))
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
@@ -135,6 +179,8 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
 
 def against_spend(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
     """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
+
+    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
 
     A mark shows the smallest spend that keeps 95 % of the last value; more buys little.
 
@@ -166,20 +212,18 @@ def draw_against_spend(ax: Axes, frame: Any, measure: str | None = None, *, band
     points = choose_points(frame, measure, spend=True)
     rows = against_spend_data(points)
     systems = rows.partition_by("system", maintain_order=True)
-    has_bands = _has_bands(rows, bands)
+    shown = _choose_bands(rows, bands)
     entries = []
     for number, of in enumerate(systems):
         look = _line(style_of(number))
-        names = ("spend", "mean", "low", "high")
-        x, mean, low, high = (of.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names)
-        if has_bands:
-            ax.fill_between(x, low, high, step="post", color=look["color"], alpha=0.14, linewidth=0)
+        x, mean = (of.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("spend", "mean"))
+        for band in shown:
+            _draw_band(ax, of, style_of(number), band)
         ax.plot(x, mean, drawstyle="steps-post", **look, markevery=of.get_column("enough").arg_true().to_list())
         entries.append(Entry(Line2D([], [], **look), of.get_column("system")[0]))
     if rows.get_column("enough").any():
         entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
-    if has_bands:
-        entries.append(Entry(Patch(color=GREY, alpha=0.3, linewidth=0), "bootstrap interval of the mean"))
+    entries += map(_name_band, shown)
     ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import arrange_values
@@ -19,6 +20,8 @@ from goodgain.reporting.spends import ENOUGH, ROUNDING
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
 _SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "queries")
+#: Columns of a frame in which a system has several runs.
+_LEAST_AND_MOST = cs.by_name("least", "most", require_all=False)
 _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
 
 
@@ -30,7 +33,8 @@ def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
         measure: one of its measures; not needed if there is only one.
 
     Returns:
-        system, iteration, mean, low, high, and few: whether fewer than half of the queries still search.
+        system, iteration, mean, low, high, and few: whether fewer than half of the queries still search. Also least and
+        most, if a system has several runs.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
@@ -42,7 +46,8 @@ def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     [('lean', 1, 3.5, 2.0, 5.0, False), ('lean', 2, 6.5, 5.0, 8.0, False), ('lean', 3, 7.5, 5.0, 10.0, False)]
     """
     few = pl.col("searching") * 2 < pl.col("queries")
-    return choose_points(frame, measure).select("system", "iteration", "mean", "low", "high", few=few)
+    points = choose_points(frame, measure)
+    return points.select("system", "iteration", "mean", "low", "high", _LEAST_AND_MOST, few=few)
 
 
 def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
@@ -60,7 +65,7 @@ def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
 
     Returns:
         system, spend, mean, low, high, and enough: true at the smallest spend whose mean is 95 % of the last one; nowhere
-        for a measure whose better direction is not up.
+        for a measure whose better direction is not up. Also least and most, if a system has several runs.
 
     Raises:
         InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
@@ -76,7 +81,7 @@ def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     rises = all(find_direction(one) == "up" for one in parse_measures([*names], complete=False))
     reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - ROUNDING)).fill_null(False) & rises
     enough = (reached & (reached.cum_sum() == 1) & (pl.col("mean") > 0)).over("system")
-    return rows.select("system", "spend", "mean", "low", "high", enough=enough)
+    return rows.select("system", "spend", "mean", "low", "high", _LEAST_AND_MOST, enough=enough)
 
 
 def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:

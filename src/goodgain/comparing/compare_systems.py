@@ -1,0 +1,338 @@
+"""Compares systems: scores them, arranges one value per query and system, and tests each pair."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import polars as pl
+
+from goodgain.comparing.baseline_file import read_baseline
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
+from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
+from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
+from goodgain.comparing.pairs_table import (
+    add_costs,
+    arrange_values,
+    compare_pairs,
+    correct_over_groups,
+    drop_incomplete,
+    tabulate_means,
+    tabulate_systems,
+)
+from goodgain.comparing.replicate_tables import (
+    arrange_runs,
+    list_remarks,
+    list_replicate_notes,
+    tabulate_detectable,
+    tabulate_flips,
+    tabulate_noise,
+    tabulate_replicates,
+)
+from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run
+from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
+from goodgain.evaluation import score_run
+from goodgain.formats import Qrels
+from goodgain.formats.any_source import Columns
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.query_tables import read_groups, read_outcomes
+from goodgain.formats.systems import check_systems, name_runs
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.replicate_scores import average_scores, check_missing
+from goodgain.measures.scores import Scores
+from goodgain.measures.thresholds import warn_of_labels
+
+if TYPE_CHECKING:
+    pass
+
+#: The name of the system of a baseline file.
+_BASELINE = "baseline"
+
+#: Limit of `detect=`.
+_LARGEST_DIFFERENCE = 1e9
+
+_VALUES = ("query_id", "measure", "system", "value")
+
+#: Limit of `iterations=`, which makes a measure for each iteration.
+_MOST_ITERATIONS = 1_000
+
+
+def compare(
+    qrels: Any,
+    systems: Mapping[str, Any],
+    measures: Measures,
+    *,
+    rel: float | None = None,
+    baseline: str | None = None,
+    against: str | None = None,
+    iterations: int | Sequence[int] | None = None,
+    seed: int = 42,
+    resamples: int = 9_999,
+    alpha: float = 0.05,
+    order: str = "seen",
+    provider: str | None = None,
+    bounds: bool = False,
+    groups: Any = None,
+    outcomes: Any = None,
+    baseline_file: str | os.PathLike[str] | None = None,
+    missing: str = "zero",
+    require: Iterable[str | Requirement] = (),
+    pass_k: int | None = None,
+    detect: float | None = None,
+    columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
+) -> Comparison:
+    """Compare two or more systems on any measures, ours and those of ir_measures.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        systems: name -> what `read_run` takes, or a list of several runs of the system (replicates); two or more. Values of
+            replicates are averaged query by query, and all tests are over queries.
+        measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
+            that only a provider of ir_measures knows, higher is better.
+        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
+        baseline: the system to compare all others with; None compares all pairs, a later system with an earlier one.
+        against: `previous` compares each system only with the one before it, for the stages of a pipeline. Holm's
+            method then corrects over these pairs only.
+        iterations: also compare measures of ours without @ at each fixed iteration 1..iterations. A list has them
+            compared at exactly these iterations.
+        seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
+        resamples: number of resamples of the test and of the bootstrap; at most 1,000,000.
+        alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most alpha. The level
+            of the interval is 1 - alpha.
+        order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
+        provider: the provider of ir_measures for the classic measures.
+        bounds: also return the range of means and differences once unjudged documents are labelled, each from 0 to the
+            largest label of the qrels and alike for all systems. Measures that a provider computes, or that can fall
+            when a label rises, have no bounds. Runs are read into memory.
+        groups: a file or a frame of query_id and group, to compare on each group of queries too.
+        outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
+            compared as one more measure, for which higher is better, and correlated with the others.
+        baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
+            enough then.
+        missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
+            everywhere; `absent` leaves this run out for this query, unless all runs lack it.
+        require: lines such as `nCG@3>=0.5`, for `flips`; their measures are compared too. `check_requirements` checks them.
+        pass_k: k of `flips`; None: the smallest number of runs of a query.
+        detect: the difference for `detectable`; None: the observed one.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        documents, documents_of, chunks: as in `evaluate`.
+
+    Returns:
+        A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
+        A measure leaves out queries for which a system has no value. Every mean is over queries.
+
+    Raises:
+        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
+            two systems that share no judged query, or a baseline file of other judgments.
+        MeasureError: a measure is unknown, or cannot be computed from this input.
+
+    Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
+
+    >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
+    >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
+    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
+    >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
+    [('new', 'old', 1.0, 6, 0.03125, 'better')]
+    """
+    check_missing(missing)
+    runs, runs_of = name_runs(check_systems(systems, least=2 if baseline_file is None else 1))
+    if baseline_file is not None:
+        baseline = _check_baseline_file(runs_of, baseline, against, bounds=bounds)
+    if bounds and len(runs) > len(runs_of):
+        raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
+    if detect is not None and (
+        isinstance(detect, bool) or not isinstance(detect, (int, float)) or not 0 < detect < _LARGEST_DIFFERENCE
+    ):
+        raise InputError(f"detect={detect!r}: give a difference above 0, such as 0.02")
+    if pass_k is not None:
+        check_whole_number("pass_k", pass_k, 1)
+    names = [*([_BASELINE] if baseline_file is not None else []), *runs_of]
+    compared = _choose_pairs(names, baseline, against)
+    settings = check_settings(seed, resamples, alpha)
+    lines = [parse_requirement(line, rel=rel) if isinstance(line, str) else line for line in require]
+    lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
+    asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
+    asked = parse_measures([*asked, *(line.measure for line in lines)])
+    judged = load_qrels(qrels, columns=columns)
+    judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
+    warn_of_labels(judged.frame, asked, rel=rel)
+    needed = parse_measures([*asked, NumIter, NumResults])
+    scores = {}
+    if baseline_file is not None:
+        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order, missing=missing)
+    unasked = [measure for measure in needed if measure not in asked]
+    options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
+    scored, reaches = _score_systems(judged, runs, needed, columns, options)
+    scores |= {
+        name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
+    }
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
+    queries = {name: of.queries for name, of in scored.items()}
+    query_ids = judged.frame.get_column("query_id").unique().sort()
+    better = {str(measure): find_direction(measure) for measure in asked}
+    by_system = _stack_systems({name: of.per_query for name, of in scores.items()})
+    # one value per query, measure and system: the only place where several runs of a system can be averaged
+    values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
+    given, solved = None, []
+    if outcomes is not None:
+        found = read_outcomes(outcomes)
+        solved = found.columns[2:]
+        given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
+        values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
+    matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
+    check_outcomes({name: matrices[name] for name in solved})
+    correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
+    better |= dict.fromkeys(solved, "up")
+    tested = {name: matrices[name] for name in better}
+    matched = drop_incomplete(tested)
+    about = tabulate_systems(scores, matrices)
+    means = tabulate_means(matched, better, names)
+    pairs = add_costs(compare_pairs(matched, better, names, compared, settings), about)
+    if bounds:
+        means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
+    members = None if groups is None else read_groups(groups, query_ids)
+    replicates_of = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
+    replicates = tabulate_replicates(replicates_of, better)
+    detectable = tabulate_detectable(pairs, matched, names, replicates, alpha=alpha, detect=detect)
+    notes = [
+        *([Note(few_shared)] if few_shared else []),
+        *list_notes(asked, matrices, about, queries, outcomes=solved),
+        *list_replicate_notes(scores, replicates_of, len(query_ids)),
+    ]
+    for note in notes:
+        notice(note.text, minor=note.minor)
+    return Comparison(
+        systems=about,
+        coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
+        means=means,
+        pairs=pairs,
+        values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
+        baseline=baseline,
+        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, detect=detect)),
+        signature=_build_signature(scores, settings)
+        | ({"against": against} if against else {})
+        | ({"detect": detect} if detect is not None else {}),
+        groups=None
+        if members is None
+        else _compare_groups(tested, members, query_ids, better, names, compared, settings),
+        correlations=correlations,
+        outcomes=None if given is None else given.pivot("measure", on_columns=solved, index=["query_id", "system"]),
+        scores=scores,
+        replicates=replicates,
+        flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
+        noise=tabulate_noise(replicates_of, pairs),
+        detectable=detectable,
+    )
+
+
+def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> str:
+    """Return the name of the baseline of a file; raise `InputError` for what does not go together with it."""
+    if bounds:
+        raise InputError("bounds=True needs the run of every system. Leave out baseline_file= or bounds=True.")
+    if against is not None or baseline not in (None, _BASELINE):
+        raise InputError("baseline_file= is the baseline. Leave out baseline= and against=.")
+    if _BASELINE in runs:
+        raise InputError(f"a run and the system of baseline_file= are both called {_BASELINE}. Rename the run.")
+    return _BASELINE
+
+
+def _compare_groups(
+    values: Mapping[str, Matrix],
+    members: pl.DataFrame,
+    query_ids: pl.Series,
+    better: Mapping[str, str | None],
+    names: list[str],
+    pairs: list[tuple[int, int]],
+    settings: Settings,
+) -> pl.DataFrame:
+    """Return the columns of `Comparison.groups`; `values` has a column for each of the query ids."""
+    tables = []
+    for (group,), of in members.group_by("group", maintain_order=True):
+        is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
+        matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
+        tested = compare_pairs(matched, better, names, pairs, settings)
+        tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
+    return correct_over_groups(pl.concat(tables), settings.alpha)
+
+
+def _score_systems(
+    qrels: Qrels,
+    runs: Mapping[str, Any],
+    measures: Sequence[ir_measures.Measure],
+    columns: Columns | None,
+    options: dict[str, Any],
+) -> tuple[dict[str, Scores], dict[str, Reach]]:
+    """Return the scores of each system and, with bounds, its `Reach`; options as in `score_run`."""
+    scores: dict[str, Scores] = {}
+    reaches: dict[str, Reach] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                _, searched = open_qrels_and_run(qrels, run, columns=columns)
+                scores[name] = score_run(qrels, searched, measures, low=False, **options)
+                if options["bounds"]:
+                    reaches[name] = find_reach(scores[name], qrels, searched, measures, order=options["order"])
+    return scores, reaches
+
+
+def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
+    if baseline is not None and baseline not in names:
+        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+    if against not in (None, "previous"):
+        raise InputError(f"against={against!r}: give 'previous', or name a baseline for all systems with baseline=")
+    if against is not None and baseline is not None:
+        raise InputError(
+            f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
+        )
+    every = range(len(names))
+    if against is not None:
+        return [(system, system - 1) for system in every[1:]]
+    if baseline is not None:
+        return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+    return [(system, other) for other in every for system in every[other + 1 :]]
+
+
+def add_fixed_iterations(
+    measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
+) -> list[ir_measures.Measure]:
+    """Return the measures, each of ours without @ at fixed iterations: before it 1..iterations, or the listed ones alone."""
+    if iterations is None:
+        return list(measures)
+    if isinstance(iterations, Sequence):
+        numbers: Sequence[int] = [check_whole_number("iterations", number, 1) for number in iterations]
+    else:
+        numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
+    if not 0 < len(numbers) <= _MOST_ITERATIONS:
+        raise InputError(f"iterations={iterations}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
+    found: list[ir_measures.Measure] = []
+    for measure in measures:
+        if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
+            found += [measure @ number for number in numbers]
+            if isinstance(iterations, Sequence):
+                continue
+        found.append(measure)
+    return parse_measures(found)
+
+
+def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Concatenate the frames of all systems, with the name of the system in the first column."""
+    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
+
+
+def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
+    *_, last = scores.values()  # never that of a baseline file
+    several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
+    made = {name: value for name, value in last.signature.items() if name not in of_run} | settings._asdict()
+    missing = {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
+    return made | missing | ({"replicates": several} if several else {})
