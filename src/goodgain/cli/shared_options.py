@@ -299,11 +299,15 @@ def find_replicates(paths: str) -> list[str]:
         return [paths]
     found: list[str] = []
     for path in paths.split(","):
+        if not path:
+            raise InputError(f"{paths}: has no file before or after a comma. Write NAME=FILE,FILE.")
         is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110
         files = sorted(glob.glob(path), key=_number_parts) if is_pattern else [path]  # noqa: PTH207  # any text
         if not files:
             raise InputError(f"{path}: no file matches this pattern")
         found += files
+    if twice := next((path for path in found if found.count(path) > 1), None):
+        raise InputError(f"{paths}: has {twice} twice. Name each run of a system once.")
     return found
 
 

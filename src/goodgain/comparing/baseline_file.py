@@ -63,7 +63,7 @@ def write_baseline(
         file.write(rows.write_ndjson().encode())
 
 
-def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str) -> Scores:
+def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str, missing: str = "zero") -> Scores:
     """Read the scores that `write_baseline` wrote.
 
     Args:
@@ -71,6 +71,7 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         qrels: the judgments of the comparison.
         measures: the measures that it needs.
         order: the order of its rankings.
+        missing: what a query is that one of its runs lacks.
 
     Raises:
         InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
@@ -100,13 +101,15 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         )
     if signature.get("order", order) != order:
         raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
+    if "replicates" in signature and (known_as := signature.get("missing", "zero")) != missing:
+        raise InputError(f"{path}: was made with missing={known_as!r}. Use the same, or write it again.")
     if any(signature.get(name) != qrels.documents.get(name) for name in ("documents", "documents_of", "chunks")):
         raise InputError(
             f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
         )
-    missing = [name for name in measures if name not in known]
-    if missing:
-        raise InputError(f"{path}: has no values of {', '.join(missing)}. Write it again with these measures.")
+    lacking = [name for name in measures if name not in known]
+    if lacking:
+        raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent)

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 #: The name of the system of a baseline file.
 _BASELINE = "baseline"
 
+#: Limit of `detect=`.
+_LARGEST_DIFFERENCE = 1e9
+
 _VALUES = ("query_id", "measure", "system", "value")
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -147,7 +150,9 @@ def compare(
         baseline = _check_baseline_file(runs_of, baseline, against, bounds=bounds)
     if bounds and len(runs) > len(runs_of):
         raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
-    if detect is not None and not detect > 0:
+    if detect is not None and (
+        isinstance(detect, bool) or not isinstance(detect, (int, float)) or not 0 < detect < _LARGEST_DIFFERENCE
+    ):
         raise InputError(f"detect={detect!r}: give a difference above 0, such as 0.02")
     if pass_k is not None:
         check_whole_number("pass_k", pass_k, 1)
@@ -164,7 +169,7 @@ def compare(
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {}
     if baseline_file is not None:
-        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order)
+        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order, missing=missing)
     unasked = [measure for measure in needed if measure not in asked]
     options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
     scored, reaches = _score_systems(judged, runs, needed, columns, options)
@@ -329,4 +334,5 @@ def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[s
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in of_run} | settings._asdict()
-    return made | ({"replicates": several} if several else {})
+    missing = {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
+    return made | missing | ({"replicates": several} if several else {})

@@ -27,7 +27,7 @@ from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
-from goodgain.evaluation import count_with_notices
+from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
@@ -180,7 +180,10 @@ def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tup
     single: dict[str, Run | RunFile] = {}
     for name, of, column in ((base, of_base, "b"), (new, of_new, "n")):
         whole = [read_whole(run) for run in of]
-        frame = pl.concat(repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole))
+        for run in whole:
+            check_iterations(run, needed=True)
+        frames = [repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole)]
+        frame = pl.concat(frames, how="diagonal")  # not every run has a tag
         single[name] = whole[0].with_frame(frame)
     return paired, single
 

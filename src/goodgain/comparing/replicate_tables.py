@@ -147,7 +147,10 @@ def tabulate_detectable(
             continue
         if queries not in at_power:
             at_power[queries] = compute_detectable_difference(1.0, queries, alpha=alpha)
-        rows.append((measure, system, against, spread * (at_power[queries] or 0.0), queries, POWER, None))
+        shown = at_power[queries]
+        if shown is None:
+            continue
+        rows.append((measure, system, against, spread * shown, queries, POWER, None))
         difference = abs(observed) if detect is None else detect
         needed = compute_queries_needed(difference, spread, alpha=alpha)
         power = None if needed is None else compute_power(difference, spread, needed, alpha=alpha)
@@ -194,9 +197,13 @@ def describe_detectable(detectable: pl.DataFrame, *, detect: float | None, most:
     """Return one sentence on what these queries can show, and what the observed differences, or `detect`, take."""
     rows = detectable.rows(named=True)
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
-    shown = [_describe_pair(*pair, "" if detect is not None else "observed ") for pair in pairs[:most]]
+    shown, before = [], None
+    for known, needed in pairs[:most]:  # a measure can lack values of some queries
+        number = "" if known["queries"] == before else f"{count_queries(known['queries'])} show "
+        shown.append(number + _describe_pair(known, needed, "" if detect is not None else "observed "))
+        before = known["queries"]
     more = f"; {len(pairs) - most:,} more in `detectable`" if len(pairs) > most and most > 1 else ""
-    return f"{count_queries(rows[0]['queries'])} show {'; '.join(shown)}{more} (power {POWER:g})."
+    return f"{'; '.join(shown)}{more} (power {POWER:g})."
 
 
 def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.comparing.statistical_tests import Matrix, Vector
+from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Vector
 
 #: A noise floor needs this many queries with two runs of the baseline or more.
 LEAST_QUERIES = 20
@@ -26,6 +26,9 @@ _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
 #: The power of `compute_queries_needed` and `compute_detectable_difference`, and (1.96 + .84)^2: alpha .05, power .8.
 POWER = 0.8
 _FACTOR = 7.848879734349087
+
+#: The largest difference that `compute_detectable_difference` tries, in standard deviations.
+_LARGEST_EFFECT = 10_000.0
 
 #: The largest number of queries that `compute_queries_needed` returns.
 _MOST_QUERIES = 1_000_000_000
@@ -87,6 +90,8 @@ def _split_variance(values: Matrix, of_queries: Vector) -> tuple[float | None, f
     mean_square = float((sizes * (of_queries - overall) ** 2).sum()) / (queries - 1)
     size = (total - float((sizes**2).sum()) / total) / (queries - 1)
     between = max(0.0, (mean_square - within) / size)
+    if between <= (RESIDUE * overall) ** 2:
+        between = 0.0
     return within, between, between / (between + within) if between + within else None
 
 
@@ -98,7 +103,10 @@ def average_replicates(replicates: Matrix) -> Vector:
     """
     known = np.isfinite(replicates)
     sizes = known.sum(axis=0)
-    return np.where(sizes > 0, np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(sizes, 1), np.nan)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(sizes, 1)
+    # the mean of equal values is this value, without a rounding error
+    least, most = (np.where(known, replicates, far).T for far in (np.inf, -np.inf))
+    return np.where(sizes > 0, np.clip(mean, least.min(axis=1), most.max(axis=1)), np.nan)
 
 
 class Flips(NamedTuple):
@@ -193,7 +201,8 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     sd = math.sqrt(float((variances * (1 / others + 1 / sizes)).sum())) / queries
     of_run = math.sqrt(float(variances.sum())) / queries
     whole = values[known.all(axis=1)]
-    dependent = len(whole) >= 2 and float(whole.mean(axis=1).std(ddof=1)) > 1.5 * of_run
+    means = whole.mean(axis=1)
+    dependent = len(whole) >= 2 and float(means.std(ddof=1)) > 1.5 * of_run + RESIDUE * float(np.abs(means).max())
     return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, dependent)
 
 
@@ -220,10 +229,12 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
     """
     from scipy.special import nctdtr, stdtrit
 
-    bound = float(stdtrit(queries - 1, 1 - alpha / 2))
+    bound = -float(stdtrit(queries - 1, alpha / 2))
     shift = abs(difference) * math.sqrt(queries) / spread
-    other_tail = np.nan_to_num(nctdtr(queries - 1, shift, -bound))  # SciPy has NaN for some tails below 1e-15
-    return float(1 - nctdtr(queries - 1, shift, bound) + other_tail)
+    below, other_tail = (float(nctdtr(queries - 1, shift, end)) for end in (bound, -bound))
+    if math.isnan(below):  # SciPy has NaN for some tails below 1e-15
+        below = float(shift < bound)
+    return 1 - below + (0.0 if math.isnan(other_tail) else other_tail)
 
 
 def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
@@ -250,18 +261,20 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
-    """Return the smallest true difference that the paired t-test finds with power .8 on these queries.
+    """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None without one.
 
     >>> round(compute_detectable_difference(1.0, 128), 3)
     0.25
     """
     from scipy.optimize import brentq
 
-    if queries < 2 or not spread:
+    if queries < 2 or not spread or alpha >= POWER:
         return None
     largest = 2.0
-    while compute_power(largest, 1.0, queries, alpha=alpha) < POWER:
+    while not compute_power(largest, 1.0, queries, alpha=alpha) >= POWER:
         largest *= 2
+        if largest > _LARGEST_EFFECT:
+            return None
     return spread * float(brentq(lambda d: compute_power(d, 1.0, queries, alpha=alpha) - POWER, 0.0, largest))
 
 
@@ -285,4 +298,4 @@ def compute_replicates_needed(
     """
     noise = sum(of / number for of, number in zip(within, runs, strict=True))
     room = len(differences) * difference**2 / _FACTOR - max(0.0, float(differences.var(ddof=1)) - noise)
-    return max(1, math.ceil(sum(within) / room)) if room > 0 else None
+    return max(1, math.ceil(sum(within) / room)) if room * _MOST_QUERIES > sum(within) else None

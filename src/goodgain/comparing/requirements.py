@@ -231,7 +231,7 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
     """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
     decided = list(checked)
     tests = range(len(checked)) if family else ()
-    of_family = [k for k in tests if checked[k].requirement.significant or checked[k].requirement.noise]
+    of_family = [k for k in tests if checked[k].requirement.significant or checked[k].requirement.is_tested_by_noise]
     is_plain = [one.baseline is not None and not one.requirement.is_tested_by_noise for one in checked]
     rest = [k for k in range(len(checked)) if k not in of_family and is_plain[k]]
     of_lines = [
@@ -303,7 +303,8 @@ def _check_line(
             floor = _find_floor(line, noise, system, baseline)
             known += line.noise * floor
             if line.is_tested_by_noise:
-                p = np.float64(compute_noise_p((of_baseline - mean) * -line.noise, floor))
+                loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
+                p = np.float64(compute_noise_p(loss, floor))
         doubtful = not low.isdisjoint({system, baseline} if line.bound is None else {system})
         p_or_none = None if math.isnan(p) else float(p)
         yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful)

@@ -89,17 +89,17 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     Raises:
         InputError: it has none, or those of several replicates; or rows name no system, and there are several runs.
     """
-    if costs.get_column("system").null_count() and len(systems) > 1:
-        raise InputError(
-            "costs=: rows have no system, and there are several runs. Add a column system with their names."
-        )
+    without = costs.get_column("system").null_count()
+    if without and (len(systems) > 1 or without < len(costs)):
+        there = "several runs" if len(systems) > 1 else "rows that have one"
+        raise InputError(f"costs=: rows have no system, and there are {there}. Add a column system with their names.")
     of = costs.filter(pl.col("system").fill_null(system) == system)
     if of.is_empty():
         of = costs.filter(pl.concat_str("system", "replicate", separator=".") == system)
     if of.is_empty():
         known = costs.get_column("system").unique().sort().to_list()
         raise InputError(f"costs= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
-    replicates = of.get_column("replicate").unique().drop_nulls().sort().to_list()
+    replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         first = f"{system}.{replicates[0]}"
         raise InputError(f"costs= has {len(replicates)} replicates of {system}. Name the run of one of them {first}.")

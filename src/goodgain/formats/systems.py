@@ -54,5 +54,7 @@ def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, lis
         runs = source if is_replicates(source) else [source]
         numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
         names[system] = numbered if len(runs) > 1 else [system]
+        if taken := sorted(named.keys() & names[system]):
+            raise InputError(f"a system and a run of another are both called {taken[0]}; rename the system")
         named |= dict(zip(names[system], runs, strict=True))
     return named, names

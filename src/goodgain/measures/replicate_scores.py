@@ -55,7 +55,22 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         "unjudged": 0.0 if share is None else 1 - share,
     }
     none = averaged.select("query_id").clear()
-    return Scores(means, signature, coverage, none, averaged, None, None, queries, None, replicates=tuple(runs))
+    mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
+    ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
+    rel = runs[0]._rel
+    return Scores(
+        means,
+        signature,
+        coverage,
+        none,
+        averaged,
+        None,
+        None,
+        queries,
+        rel,
+        ids_mapped=ids_mapped,
+        replicates=tuple(runs),
+    )
 
 
 def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFrame:
