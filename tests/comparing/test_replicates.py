@@ -151,6 +151,15 @@ def test_a_line_with_noise_moves_the_bound_by_the_floor(sign: str) -> None:
     assert "noise of reruns" in str(outcome)
 
 
+def test_a_significant_line_with_noise_is_tested_against_the_moved_bound() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
+    floor = found.noise.row(0, named=True)["floor"]
+    by_noise, by_number = check_requirements(
+        found, ["nCG@3>=baseline-noise significant", f"nCG@3>=baseline-{floor!r} significant"]
+    )
+    assert (by_noise.p, by_noise.bound) == (by_number.p, pytest.approx(by_number.bound))
+
+
 def test_noise_needs_two_runs_of_the_baseline() -> None:
     found = gg.compare(QRELS, {"old": OLD[0], "new": NEW}, "nCG@3", baseline="old")
     with pytest.raises(InputError, match=r"needs the noise of old: two runs of it or more, in 20 queries or more"):
@@ -193,7 +202,7 @@ def test_detect_names_the_queries_and_runs_it_takes() -> None:
     spread = float((values["new"] - values["old"]).std())  # type: ignore[arg-type]  # a mean of numbers is a number
     assert shown["difference"] == pytest.approx(TTestPower().solve_power(None, 30, 0.05, 0.8) * spread, rel=1e-6)
     assert needed["queries"] == math.ceil(TTestPower().solve_power(0.05 / spread, None, 0.05, 0.8))
-    assert any("for the 0.0500 it takes" in note for note in found.notes)
+    assert any("the 0.0500 takes" in note for note in found.notes)
 
 
 def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:

@@ -215,9 +215,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
                 describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
             )
         )
-    yield Text(
-        f"A system is better or worse if p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests."
-    )
+    yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
 
 def _build_grids(comparison: Findings, layout: Layout) -> list[Grid]:

@@ -207,9 +207,12 @@ def describe_detectable(detectable: pl.DataFrame, *, detect: float | None, most:
 
 
 def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: str) -> str:
+    asked = f"the {what}{needed['difference']:.4f}"
     runs = f" or {count_of(needed['replicates'], 'run')} each" if needed["replicates"] is not None else ""
-    number = "no number suffices" if needed["queries"] is None else f"it takes {needed['queries']:,}{runs}"
-    return f"{known['difference']:.4f} or more in {known['measure']}; for the {what}{needed['difference']:.4f} {number}"
+    number = (
+        f"no number suffices for {asked}" if needed["queries"] is None else f"{asked} takes {needed['queries']:,}{runs}"
+    )
+    return f"a difference of {known['difference']:.4f} in {known['measure']}; {number}"
 
 
 def build_replicate_grids(comparison: Findings, places: int, *, brief: bool) -> list[Grid]:

@@ -294,17 +294,15 @@ def _check_line(
         bounds = by_system[baseline] * line.factor + line.offset
     systems = [system for system in shares if system != baseline]
     tested = np.stack([by_system[system] for system in systems])
-    p_values = _run_test(
-        subtract_without_residue(tested, np.zeros_like(tested) + bounds), settings, of_baseline is None
-    )
-    for system, mean, p in zip(systems, average_rows(tested), p_values, strict=True):
-        value, known = (None, None) if math.isnan(mean) else (mean, bound)
-        if line.noise and of_baseline is not None and known is not None:
-            floor = _find_floor(line, noise, system, baseline)
-            known += line.noise * floor
-            if line.is_tested_by_noise:
-                loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
-                p = np.float64(compute_noise_p(loss, floor))
+    has_noise = line.noise != 0 and of_baseline is not None and tested.shape[1] > 0
+    floors = np.array([_find_floor(line, noise, system, baseline) if has_noise else 0.0 for system in systems])
+    bounds = np.zeros_like(tested) + bounds + line.noise * floors[:, None]
+    p_values = _run_test(subtract_without_residue(tested, bounds), settings, of_baseline is None)
+    for system, mean, p, floor in zip(systems, average_rows(tested), p_values, floors, strict=True):
+        value, known = (None, None) if math.isnan(mean) or bound is None else (mean, bound + line.noise * float(floor))
+        if has_noise and of_baseline is not None and line.is_tested_by_noise:
+            loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
+            p = np.float64(compute_noise_p(loss, float(floor)))
         doubtful = not low.isdisjoint({system, baseline} if line.bound is None else {system})
         p_or_none = None if math.isnan(p) else float(p)
         yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful)
