@@ -162,7 +162,7 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
     ("outcomes", "message"),
     [
         (OUTCOMES.filter(system="late"), "outcomes= has no rows of the system quick; it has late"),
-        (OUTCOMES.rename({"solved": "nCG@6"}), "has a column nCG@6, and so is a measure called"),
+        (OUTCOMES.rename({"solved": "nCG@6"}), "has a column nCG@6, which is also the name of a measure"),
         (OUTCOMES.with_columns(solved=pl.lit("yes")), "outcomes=: solved has 'yes', which is not a number"),
         (OUTCOMES.drop("solved"), "outcomes=: has no outcome"),
         (OUTCOMES.with_columns(query_id="x" + pl.col("query_id")), "no query in which every system has a value"),
