@@ -145,7 +145,7 @@ def test_each_form_of_a_line(text: str, bound: float | None, factor: float, offs
         ("CG@3>=1e999", "at character 7, expected a number or baseline, found '1e999'"),
         ("CG@3>=baseline-", "at character 16, expected a number or noise, found the end"),
         ("CG@3>=baseline--1", "at character 16, expected a number or noise, found '-'"),
-        ("CG@3>=baseline*x", "at character 16, expected a number or noise, found 'x'"),
+        ("CG@3>=baseline*x", "at character 16, expected a number, found 'x'"),
         ("CG@3>=baseline/2", "at character 15, expected 'significant' or the end, found '/'"),
         ("CG@3>=0.4 signficant", "at character 11, expected 'significant' or the end, found 'signficant'"),
         ("CG@3>=0.4 significant 1", "at character 23, expected the end, found '1'"),
