@@ -146,6 +146,11 @@ def test_a_report_is_saved_pickled_and_outlives_registration(tmp_path: Path) -> 
         host.register()
 
 
+def test_runs_that_look_like_replicates_are_named() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"agent.1, agent.2 look like runs of one system, and ranx tests each"):
+        report(agent("agent.1", 0), agent("agent.2", 3), agent("other", 1), metrics=["srr"], stat_test="student")
+
+
 def test_two_runs_with_one_name_are_an_error_and_not_one_row() -> None:
     with pytest.raises(gg.InputError, match="two runs have the name 'same'"):
         report(agent("same", 0), agent("same", 3))
