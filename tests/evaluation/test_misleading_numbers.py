@@ -139,7 +139,7 @@ def test_columns_are_those_of_run_and_qrels() -> None:
     ("columns", "match"),
     [
         ({"stepp": "iteration"}, "there is no column 'stepp'"),
-        ({"step": "iter"}, "have no column 'iter'"),
+        ({"step": "iter"}, "goodgain has no column 'iter'"),
         ("step=iteration", "does not map"),
         ({"step": "doc_id"}, "two columns for doc_id"),
     ],

@@ -18,7 +18,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.good_gain import CG
 from goodgain.measures.ledger_values import check_along_iterations, running_values
-from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
@@ -83,7 +83,9 @@ def ledger(
     [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
     found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
-    base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
+    base, *asked = (
+        check_along_iterations(measure, "the ledger") for measure in (*parse_measures("CG", rel=rel), *found)
+    )
     judged, searched = open_qrels_and_run(qrels, run, columns=columns)
     judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
     searched = mapped["run"]
