@@ -195,8 +195,8 @@ def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -
     runs = [draw_run(random) for _ in range(random.randint(2, 4))]
     place, options = ("spend", {"over": over, "at": [1, 2, 3, 5, 8]}) if over else ("iteration", {"upto": 5})
     with no_notices():
-        found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALONG, **options)  # type: ignore[arg-type]
-        alone = pl.concat(gg.curve(qrels, {f"{k}": run}, ALONG, **options) for k, run in enumerate(runs))  # type: ignore[arg-type]
+        found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALONG, **options)  # type: ignore[arg-type]  # options by name
+        alone = pl.concat(gg.curve(qrels, {f"{k}": run}, ALONG, **options) for k, run in enumerate(runs))  # type: ignore[arg-type]  # by name
         ledgers = pl.concat(gg.ledger(qrels, run).with_columns(run=k) for k, run in enumerate(runs)).filter("judged")
     assert found.columns == [*alone.columns, "least", "most"]
     of = alone.group_by("measure", place, maintain_order=True)

@@ -301,7 +301,7 @@ def find_replicates(paths: str) -> list[str]:
     for path in paths.split(","):
         if not path:
             raise InputError(f"{paths}: has no file before or after a comma. Write NAME=FILE,FILE.")
-        is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110
+        is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110  # any text
         files = sorted(glob.glob(path), key=_number_parts) if is_pattern else [path]  # noqa: PTH207  # any text
         if not files:
             raise InputError(f"{path}: no file matches this pattern")

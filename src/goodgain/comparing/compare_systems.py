@@ -230,7 +230,7 @@ def compare(
         scores=scores,
         replicates=replicates,
         flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
-        noise=tabulate_noise(replicates_of, pairs),
+        noise=tabulate_noise(replicates_of, pairs, tested),
         detectable=detectable,
     )
 

@@ -88,17 +88,21 @@ def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.Data
     return pl.DataFrame(rows, schema=_REPLICATES, orient="row")
 
 
-def find_noise(runs: Runs, system: str, against: str, measure: str) -> Noise | None:
-    """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few."""
-    others = np.isfinite(runs[system][measure]).sum(axis=0)
-    return measure_noise(runs[against][measure], others.astype(float))
+def find_noise(runs: Runs, system: str, against: str, measure: str, tested: Matrix | None = None) -> Noise | None:
+    """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few.
+
+    `tested` has a row per system: queries for which one has no value are left out, as in the means. None: all count.
+    """
+    kept = slice(None) if tested is None else np.isfinite(tested).all(axis=0)
+    others = np.isfinite(runs[system][measure][:, kept]).sum(axis=0)
+    return measure_noise(runs[against][measure][:, kept], others.astype(float))
 
 
-def tabulate_noise(runs: Runs, pairs: pl.DataFrame) -> pl.DataFrame:
+def tabulate_noise(runs: Runs, pairs: pl.DataFrame, tested: Mapping[str, Matrix]) -> pl.DataFrame:
     """Return the columns of `Comparison.noise`: of each pair whose second system has several runs of enough queries."""
     rows = []
     for measure, system, against in pairs.select("measure", "system", "against").iter_rows():
-        noise = find_noise(runs, system, against, measure) if measure in runs[against] else None
+        noise = find_noise(runs, system, against, measure, tested[measure]) if measure in runs[against] else None
         if noise is not None:
             rows.append((system, against, measure, noise.floor, noise.two_single_runs))
     return pl.DataFrame(rows, schema=_NOISE, orient="row")
@@ -194,7 +198,7 @@ def list_remarks(scores: Mapping[str, Scores], detectable: pl.DataFrame, *, dete
 
 
 def describe_detectable(detectable: pl.DataFrame, *, detect: float | None, most: int = _EXAMPLES) -> str:
-    """Return one sentence on what these queries can show, and what the observed differences, or `detect`, take."""
+    """Return one sentence: the difference that these queries show, and the queries that a difference takes."""
     rows = detectable.rows(named=True)
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
     shown, before = [], None

@@ -75,7 +75,7 @@ class GoodgainEvaluator(Evaluator):
         by_name = {str(measure): measure for measure in measures}
         scores = score_run(self._qrels, searched, measures, order="seen", provider=None)
         for query_id, name, value in scores.per_query.iter_rows():
-            # ir_measures gives 0 to a missing pair. NaN means that there is no value.
+            # without the pair, ir_measures would take 0; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
 

@@ -161,7 +161,7 @@ def label(
 
 
 class Job(NamedTuple):
-    """A request for each judge and document, in this order, and what they were made of."""
+    """The requests of a job, one for each judge and document, and the documents, prompt and parameters behind them."""
 
     requests: list[Request]
     wanted: pl.DataFrame

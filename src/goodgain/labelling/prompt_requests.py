@@ -174,7 +174,7 @@ def check_number(name: str, value: Any, least: float, most: float, *, others: st
 
 @dataclass(frozen=True)
 class Request:
-    """What a judge is asked of a document (None: there is no text to show), and the key of the answer.
+    """A question to a judge about a document (None: the document has no text), and the key of its answer.
 
     The messages are made on demand: most calls have answers.
     """

@@ -125,7 +125,7 @@ def curve(
           has several runs.
 
         With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
-        queries that spend at least this in any run, and there is no coverage.
+        queries that spend at least this in any run. The column coverage is left out.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two

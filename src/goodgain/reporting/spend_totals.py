@@ -239,7 +239,7 @@ def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any
             total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
             paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
             parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
-            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # `better` is up or down
 
 
 def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
@@ -296,7 +296,7 @@ def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
-    """Yield lines on each system of a frame of `spend`: after how many searches nothing improves, and what it spends."""
+    """Yield the lines of a person's summary for each system: its ratios, and after how many searches nothing improves."""
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":
