@@ -239,7 +239,7 @@ def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any
             total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
             paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
             parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
-            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # `better` is up or down
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # solved exists where tokens are asked
 
 
 def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
