@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from goodgain.comparing.compare_systems import compare
     from goodgain.comparing.comparison import Comparison
     from goodgain.comparing.explanation import Explanation, explain
+    from goodgain.comparing.use_of_documents import Funnel, funnel
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.judge_agreement import Agreement, agreement
@@ -78,6 +79,7 @@ register()
 _LATER = (
     {"Comparison": "goodgain.comparing.comparison", "compare": "goodgain.comparing.compare_systems"}
     | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
+    | dict.fromkeys(("Funnel", "funnel"), "goodgain.comparing.use_of_documents")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
@@ -123,6 +125,7 @@ __all__ = [
     "Explanation",
     "F",
     "Fallout",
+    "Funnel",
     "GoodgainError",
     "GoodgainNotice",
     "GradedAP",
@@ -165,6 +168,7 @@ __all__ = [
     "evaluate",
     "explain",
     "flatten",
+    "funnel",
     "label",
     "ledger",
     "nCG",

@@ -117,6 +117,25 @@ COSTS = Table(
     ),
 )
 
+#: The documents that a query returned, opened or cited, or one row with the doc_id `-`. `opens` and `cited` are null where
+#: the log does not record them.
+USES = Table(
+    "uses",
+    {
+        "query_id": nw.String(),
+        "system": nw.String(),
+        "replicate": nw.String(),
+        "doc_id": nw.String(),
+        "returned_at": nw.Int64(),
+        "rank": nw.Int64(),
+        "opened_at": nw.Int64(),
+        "opens": nw.Int64(),
+        "failed_opens": nw.Int64(),
+        "cited": nw.Boolean(),
+    },
+    optional=frozenset({"system", "replicate", "rank", "failed_opens"}),
+)
+
 _ID_SYNONYMS = {"qid": "query_id", "q_id": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}
 
 RUN = Table(

@@ -16,6 +16,14 @@ def _urls(same: bool, reason: str, first: str, second: str) -> Pair:
     return Pair(same, reason, _page(first, None, EN), _page(second, None, OTHER))
 
 
+def _editions(same: bool, reason: str, first: str, second: str, *titles: str | None, text: str = OTHER) -> Pair:
+    """Two addresses of a documentation site, with titles and other texts."""
+    one, two = titles or ("Install the river tools", "Install the river tools")
+    return Pair(same, reason, _page(first, one, EN), _page(second, two, text))
+
+
+_SO, _DOCS = "https://stackoverflow.com", "https://docs.river.example"
+
 PAIRS = [
     # Addresses that lead to one page.
     _urls(True, "utm parameters", _P, _P + "?utm_source=mail&utm_campaign=may"),
@@ -84,7 +92,44 @@ PAIRS = [
     Pair(True, "no type on one side", _page(), result(url=_P, title="Rivers")),
     Pair(True, "unknown type is generic", result(type="blog entry", url=_P), _page()),
     Pair(True, "type spelled otherwise", result(type="WebPage", url=_P), _page()),
+    _urls(True, "a wiki's action=view", "https://w.example/wiki/River", "https://w.example/wiki/River?action=view"),
+    _urls(True, "a short and a long question", f"{_SO}/q/11227809", f"{_SO}/questions/11227809/why-is-it-faster"),
+    _urls(True, "a shared question", f"{_SO}/q/11227809/321", f"{_SO}/questions/11227809"),
+    _urls(True, "an answer within its question", f"{_SO}/questions/17/why/23#23", "http://www.stackoverflow.com/q/17"),
+    _urls(True, "an answer that a user shared", f"{_SO}/a/23/321", f"{_SO}/a/23"),
+    _urls(
+        True,
+        "a question of Stack Exchange",
+        "https://math.stackexchange.com/q/5",
+        "https://math.stackexchange.com/questions/5/a-sum",
+    ),
+    # Documentation: a language or version folder, if the titles agree.
+    _editions(True, "latest and none", f"{_DOCS}/en/latest/install.html", f"{_DOCS}/install.html"),
+    _editions(True, "latest and stable", f"{_DOCS}/en/latest/install.html", f"{_DOCS}/en/stable/install.html"),
+    _editions(True, "a language and none", f"{_DOCS}/en/install/", f"{_DOCS}/install"),
+    _editions(True, "stable on any host", "https://river.example/stable/install", "https://river.example/install"),
+    _editions(True, "a version and none", "https://river.example/v1.2/install", "https://river.example/install"),
+    _editions(True, "below /docs", "https://river.example/docs/1.4/install", "https://river.example/docs/install"),
+    _editions(True, "start pages", f"{_DOCS}/en/latest/", f"{_DOCS}/"),
     # Addresses of different pages.
+    _editions(False, "an edition with another title", f"{_DOCS}/en/latest/a", f"{_DOCS}/a", "River", "Lake", text=EN),
+    _editions(False, "editions without titles", f"{_DOCS}/en/latest/a", f"{_DOCS}/a", None, None, text=EN),
+    _editions(False, "one edition without a title", f"{_DOCS}/en/latest/a", f"{_DOCS}/a", "River", None, text=EN),
+    _editions(False, "two versions", f"{_DOCS}/v1.2/install", f"{_DOCS}/v2.0/install"),
+    _editions(False, "two languages", f"{_DOCS}/en/install", f"{_DOCS}/de/install"),
+    _editions(False, "another page of an edition", f"{_DOCS}/en/latest/a", f"{_DOCS}/b"),
+    _editions(False, "another parameter of an edition", f"{_DOCS}/en/latest/a?x=1", f"{_DOCS}/a?x=2"),
+    _editions(
+        False, "/en/ of a site that is no documentation", "https://river.example/en/a", "https://river.example/a"
+    ),
+    _editions(False, "a folder that is no language", f"{_DOCS}/xy/install", f"{_DOCS}/install"),
+    _urls(
+        False, "another action", "https://w.example/wiki/River?action=view", "https://w.example/wiki/River?action=edit"
+    ),
+    _urls(False, "an answer, whose question is not known", f"{_SO}/a/23", f"{_SO}/questions/17/why"),
+    _urls(False, "an answer and a question of one number", f"{_SO}/a/17", f"{_SO}/q/17"),
+    _urls(False, "another question", f"{_SO}/q/17", f"{_SO}/q/18"),
+    _urls(False, "/q/ of another site", "https://river.example/q/17", "https://river.example/questions/17/why"),
     _urls(False, "another id", "https://example.org/item?id=1", "https://example.org/item?id=2"),
     _urls(False, "another page of a list", "https://example.org/list?page=2", "https://example.org/list?page=3"),
     _urls(False, "page 2 and the first", "https://example.org/list?page=2", "https://example.org/list"),

@@ -29,7 +29,17 @@ def test_a_hand_written_pair_is_decided_as_its_reason_says(pair: Pair, turned: b
     told = found.explain(one, None if pair.same else two).pairs
     assert told.height == 1
     assert told["same"].to_list() == [pair.same]
-    assert told["rule"][0] in {"type", "item id", "field", "url", "doc_id", "fields", "undecided", "identical"}
+    assert told["rule"][0] in {
+        "type",
+        "item id",
+        "field",
+        "url",
+        "edition",
+        "doc_id",
+        "fields",
+        "undecided",
+        "identical",
+    }
 
 
 def test_the_hand_written_set_holds_all_types_and_at_least_150_pairs() -> None:

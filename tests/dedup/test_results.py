@@ -274,6 +274,22 @@ def test_two_that_share_no_key_are_not_joined_by_others() -> None:
     assert found.summary.refused == 1
 
 
+def test_two_versions_of_documentation_do_not_meet_through_the_latest() -> None:
+    title = "Install the river tools"
+    urls = [f"https://docs.example/{version}/install" for version in ("v1.2", "v2.0", "latest")]
+    rows = [result(url=url, title=title, snippet=text) for url, text in zip(urls, (EN, OTHER, LONG), strict=True)]
+    one, two, latest = deduplicate(frame(rows)).frame["document"].to_list()
+    assert one != two
+    assert latest in (one, two)
+
+
+def test_an_edition_that_was_also_met_without_its_title_still_joins() -> None:
+    rows = [result(url=f"https://docs.example/{folder}/a", title="Install") for folder in ("latest", "stable")]
+    found = deduplicate(frame([*rows, result(url="https://docs.example/stable/a", snippet=EN)]))
+    assert found.frame["document"].n_unique() == 1
+    assert found.frame["rule"].to_list() == [None, "edition", "url"]
+
+
 def test_an_explanation_names_group_rule_fields_and_confidence() -> None:
     found = deduplicate(_three())
     told = found.explain(_URL)

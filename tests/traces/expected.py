@@ -57,6 +57,10 @@ EXPECTED: dict[str, Expected] = {
         {"server_tools-1": _pages(["d3", "d1", "d4"], [], ["d2", "d1"])},
         "two uses before the first result are one step; the last result opens the next message, after a pause",
     ),
+    "shape/records.json": Expected(
+        {"a1": _pages(["d3", "d1"], [], ["d2", "d1"]), "a2": _pages(["d3", "d4"]), "a3": []},
+        "whole calls one after another; two calls before the first answer are one step; a task without a call",
+    ),
     "inspect_ai/log.json": Expected({"7": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "each of two epochs"),
     "inspect_ai/log.eval": Expected({"7": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "the same log"),
     "browsecomp_plus/story.json": Expected({"story": _STORY}, "with iteration='step': thoughts part the steps"),

@@ -31,7 +31,7 @@ def openai_chat(story: Story) -> str:
             ]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
             messages += [{"role": "tool", "tool_call_id": c.id, "content": c.text} for c in step if c.answered]
-        messages.append({"role": "assistant", "content": "That is it."})
+        messages.append({"role": "assistant", "content": turn.answer})
     return json.dumps(messages)
 
 
@@ -51,7 +51,7 @@ def openai_responses(story: Story) -> str:
                 for c in step
             ]
             items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
-        content = [{"type": "output_text", "text": "That is it.", "annotations": []}]
+        content = [{"type": "output_text", "text": turn.answer, "annotations": []}]
         items.append({"type": "message", "role": "assistant", "content": content})
     return json.dumps(items)
 
@@ -75,7 +75,7 @@ def anthropic(story: Story) -> str:
             ]
             if results:
                 messages.append({"role": "user", "content": results})
-        messages.append({"role": "assistant", "content": [{"type": "text", "text": "That is it."}]})
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.answer}]})
     return json.dumps(messages)
 
 
@@ -99,7 +99,7 @@ def langchain(story: Story) -> str:
                             "artifact": None,
                         }
                     )
-        messages.append({"type": "ai", "content": "That is it.", "tool_calls": [], "id": f"m{len(messages)}"})
+        messages.append({"type": "ai", "content": turn.answer, "tool_calls": [], "id": f"m{len(messages)}"})
     return json.dumps({"messages": messages})
 
 
@@ -120,7 +120,7 @@ def openinference(story: Story) -> str:
         return span_id
 
     for number, turn in enumerate(story.turns):
-        root = span("AGENT", "agent", number, None, **{"input.value": turn.user})
+        root = span("AGENT", "agent", number, None, **{"input.value": turn.user, "output.value": turn.answer})
         for step in turn.steps:
             span("LLM", "model", number, root, **{"llm.model_name": "m"})
             for c in step:
@@ -145,7 +145,7 @@ def tagged_text(story: Story) -> str:
         responses = [f"<tool_response>\n{c.text}\n</tool_response>" for c in step if c.answered]
         if responses:
             messages.append({"role": "user", "content": "\n".join(responses)})
-    messages.append({"role": "assistant", "content": "<answer>That is it.</answer>"})
+    messages.append({"role": "assistant", "content": f"<answer>{story.turns[-1].answer}</answer>"})
     return json.dumps({"question": story.turns[-1].user, "messages": messages}) + "\n"
 
 
@@ -157,7 +157,7 @@ def atif(story: Story) -> str:
             calls = [{"tool_call_id": c.id, "function_name": c.tool, "arguments": asked(c)} for c in step]
             results = [{"source_call_id": c.id, "content": c.text} for c in step if c.answered]
             steps.append({"source": "agent", "message": "", "tool_calls": calls, "observation": {"results": results}})
-        steps.append({"source": "agent", "message": "That is it."})
+        steps.append({"source": "agent", "message": turn.answer})
     for number, step in enumerate(steps, start=1):
         step["step_id"] = number
     return json.dumps(
@@ -178,7 +178,7 @@ def inspect_ai(story: Story) -> str:
                     messages.append(
                         {"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text, **error}
                     )
-        messages.append({"role": "assistant", "content": "That is it."})
+        messages.append({"role": "assistant", "content": turn.answer})
     sample = {"id": "story", "epoch": 1, "messages": messages, "attachments": {}}
     return json.dumps({"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [sample]})
 
@@ -192,7 +192,7 @@ def browsecomp_plus(story: Story) -> str:
             counts[c.tool] = counts.get(c.tool, 0) + 1
             entry = {"type": "tool_call", "tool_name": c.tool, "arguments": json.dumps(asked(c))}
             entries.append({**entry, "output": None if c.failed else c.text} if c.answered else entry)
-    entries.append({"type": "output_text", "tool_name": None, "arguments": None, "output": "That is it."})
+    entries.append({"type": "output_text", "tool_name": None, "arguments": None, "output": story.turns[-1].answer})
     return json.dumps(
         {"metadata": {"model": "m"}, "query_id": "story", "tool_call_counts": counts, "status": "completed",
          "retrieved_docids": [], "result": entries}
@@ -211,7 +211,7 @@ def tau_bench(story: Story) -> str:
                 for c in step
                 if c.answered
             ]
-        messages.append({"role": "assistant", "content": "That is it.", "tool_calls": None})
+        messages.append({"role": "assistant", "content": turn.answer, "tool_calls": None})
     simulation = {"id": "s", "task_id": "story", "trial": 0, "reward_info": {"reward": 1.0}, "messages": messages}
     return json.dumps({"info": {"agent_info": {"llm": "m"}}, "tasks": [], "simulations": [simulation]})
 
@@ -225,10 +225,15 @@ def jsonl(story: Story) -> str:
             return {**found, "error": c.text}
         return {**found, ("results" if isinstance(c.output, list) else "output"): c.output}
 
+    def opened(step: list[Call]) -> Json:
+        pages = [c for c in step if c.tool == "visit"]
+        return {"opens": [{**asked(c), ("error" if c.failed else "output"): c.output} for c in pages]} if pages else {}
+
     turns = [
         {
             "user": turn.user,
-            "steps": [{"searches": [search(c) for c in step if "search" in c.tool]} for step in turn.steps],
+            "steps": [{"searches": [search(c) for c in s if "search" in c.tool], **opened(s)} for s in turn.steps],
+            "answer": turn.answer,
         }
         for turn in story.turns
     ]

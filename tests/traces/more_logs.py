@@ -35,7 +35,7 @@ def claude_code(story: Story) -> str:
                     block = {"type": "tool_result", "tool_use_id": c.id, "content": [text], "is_error": c.failed}
                     last = line("user", {"role": "user", "content": [block]}, parent, toolUseResult=[text])
         number += 1
-        last = says(number, {"type": "text", "text": "That is it."}, last)
+        last = says(number, {"type": "text", "text": turn.answer}, last)
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +52,7 @@ def vercel_ai(story: Story) -> str:
     for turn in story.turns:
         messages.append({"id": "u", "role": "user", "parts": [{"type": "text", "text": turn.user}]})
         parts = [one for step in turn.steps for one in ({"type": "step-start"}, *map(part, step))]
-        said = [{"type": "step-start"}, {"type": "text", "text": "That is it."}]
+        said = [{"type": "step-start"}, {"type": "text", "text": turn.answer}]
         messages.append({"id": "a", "role": "assistant", "parts": [*parts, *said]})
     return json.dumps(messages)
 
@@ -77,7 +77,7 @@ def pydantic_ai(story: Story) -> str:
             ]  # fmt: skip
             if returns:
                 messages.append({"kind": "request", "parts": returns})
-        messages.append({"kind": "response", "parts": [{"part_kind": "text", "content": "That is it."}]})
+        messages.append({"kind": "response", "parts": [{"part_kind": "text", "content": turn.answer}]})
     return json.dumps(messages)
 
 
@@ -95,7 +95,7 @@ def gemini(story: Story) -> str:
             ]
             if responses:
                 contents.append({"role": "user", "parts": [{"functionResponse": one} for one in responses]})
-        contents.append({"role": "model", "parts": [{"text": "That is it."}]})
+        contents.append({"role": "model", "parts": [{"text": turn.answer}]})
     return json.dumps({"contents": contents})
 
 
@@ -110,7 +110,7 @@ def codex(story: Story) -> str:
             ]
             items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
             lines += [{"type": "response_item", "payload": item} for item in items]
-        said = [{"type": "output_text", "text": "That is it."}]
+        said = [{"type": "output_text", "text": turn.answer}]
         lines.append({"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": said}})
     return "".join(json.dumps({"timestamp": "2026-01-01T00:00:00.000Z", **line}) + "\n" for line in lines)
 
@@ -125,7 +125,7 @@ def openai_agents(story: Story) -> str:
                 for c in step
             ]
             items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
-        said = [{"type": "output_text", "text": "That is it.", "annotations": []}]
+        said = [{"type": "output_text", "text": turn.answer, "annotations": []}]
         items.append({"type": "message", "role": "assistant", "content": said})
     return "".join(json.dumps(item) + "\n" for item in items)
 
@@ -144,7 +144,7 @@ def strands(story: Story) -> str:
             ]
             if results:
                 messages.append({"role": "user", "content": [{"toolResult": one} for one in results]})
-        messages.append({"role": "assistant", "content": [{"text": "That is it."}]})
+        messages.append({"role": "assistant", "content": [{"text": turn.answer}]})
     return json.dumps(messages)
 
 
@@ -160,7 +160,7 @@ def autogen(story: Story) -> str:
             ]
             if results:
                 messages.append({"source": "agent", "content": results, "type": "ToolCallExecutionEvent"})
-        messages.append({"source": "agent", "content": "That is it.", "type": "TextMessage"})
+        messages.append({"source": "agent", "content": turn.answer, "type": "TextMessage"})
     return json.dumps({"messages": messages, "stop_reason": None})
 
 
@@ -198,7 +198,14 @@ def smolagents(story: Story) -> str:
             record = {"step_number": len(steps), "tool_calls": calls, "error": failed}
             steps.append({**record, "observations": "\n".join(told) or None, "is_final_answer": False})
         steps.append(
-            {"step_number": len(steps), "tool_calls": None, "observations": None, "model_output": "That is it."}
+            {
+                "step_number": len(steps),
+                "tool_calls": None,
+                "observations": None,
+                "model_output": "Thought: done.",
+                "is_final_answer": True,
+                "action_output": turn.answer,
+            }
         )
     return json.dumps(steps)
 

@@ -45,6 +45,8 @@ def langfuse(story: Story) -> str:
         }  # fmt: skip
         if call and call.answered and not call.failed:
             found["output"] = json.dumps(call.output)
+        if kind == "root":
+            found["output"] = {"answer": story.turns[index].answer}
         traces[index]["observations"].append(found)  # type: ignore[attr-defined]
     return json.dumps({"id": "story", "traces": traces})
 
@@ -56,7 +58,7 @@ def _dotted(number: int) -> str:
 def langsmith(story: Story) -> str:
     lines = []
     kinds = {"root": "chain", "model": "llm", "tool": "tool"}
-    for _, number, kind, parent, call in _events(story):
+    for index, number, kind, parent, call in _events(story):
         above = f"{_dotted(int(parent))}." if parent else ""
         run: Json = {
             "id": f"r{number}", "trace_id": f"r{parent or number}", "run_type": kinds[kind], "name": call.tool if call else kind,
@@ -64,6 +66,8 @@ def langsmith(story: Story) -> str:
             "parent_run_id": f"r{parent}" if parent else None, "inputs": asked(call) if call else {},
             "extra": {"metadata": {"thread_id": "story"}},
         }  # fmt: skip
+        if kind == "root":
+            run["outputs"] = {"messages": [{"type": "ai", "content": story.turns[index].answer}]}
         if call and call.failed:
             run |= {"error": call.text, "outputs": {}}
         elif call and call.answered:
@@ -93,6 +97,8 @@ def mlflow(story: Story) -> str:
             attributes["mlflow.spanInputs"] = json.dumps(asked(call))
         if call and call.answered and not call.failed:
             attributes["mlflow.spanOutputs"] = json.dumps(call.output)
+        if kind == "root":
+            attributes["mlflow.spanOutputs"] = json.dumps(story.turns[index].answer)
         span = {
             "trace_id": base64.b64encode((index + 1).to_bytes(16, "big")).decode(), "span_id": span_id(number),
             "parent_span_id": span_id(parent) if parent else None, "name": call.tool if call else kind,

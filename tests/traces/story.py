@@ -15,7 +15,10 @@ Json = Any
 
 @dataclass
 class Call:
-    """A call: its output as the tool gives it; `failed`: the log says so; `answered`: there is an answer at all."""
+    """A call: its output as the tool gives it; `failed`: the log says so; `answered`: there is an answer at all.
+
+    `arguments`: what it is called with, if that is not a query.
+    """
 
     output: Json = None
     query: Json = "bm25"
@@ -23,6 +26,7 @@ class Call:
     failed: bool = False
     answered: bool = True
     id: str = ""
+    arguments: Json = None
 
     @property
     def text(self) -> str:
@@ -33,6 +37,7 @@ class Call:
 class Turn:
     steps: list[list[Call]]
     user: str = "What is BM25?"
+    answer: str = "That is it."
 
 
 @dataclass
@@ -80,7 +85,7 @@ FIRST_TURN = [["d1", "d3"]]
 
 def asked(call: Call) -> Json:
     """The arguments of a call."""
-    return {"query": call.query}
+    return {"query": call.query} if call.arguments is None else call.arguments
 
 
 #: Writes a story as the text of a log.

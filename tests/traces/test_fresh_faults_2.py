@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces import read_traces
 from goodgain.traces.output.conversion import convert_traces
-from goodgain.traces.reading.trace_reading import read_traces
 from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import by_iteration

@@ -228,6 +228,49 @@ def test_the_program_joins_results_to_earlier_ones(tmp_path: Path, logs: dict[st
     assert both[0] & both[1] == {"https://dw.com/dresden", "https://dw.com/bonn"}
 
 
+def test_pairs_of_pages_that_a_person_knows_are_kept_in_all_runs_and_by_later_logs(
+    tmp_path: Path, logs: dict[str, Path]
+) -> None:
+    same, different = tmp_path / "same.txt", tmp_path / "different.txt"
+    same.write_text(
+        "# seen by hand\nhttps://dw.com/ulm http://m.dw.com/jena/\nhttps://dw.com/nowhere https://dw.com/ulm\n"
+    )
+    different.write_text("https://dw.com/ulm https://dw.com/bonn\n")
+    pairs = ["--same", same, "--different", different]
+    systems = [f"{name}={log}" for name, log in logs.items()]
+    _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs)
+    assert f"notice: {same}: 1 of 3 names occur in no result, or stand for several documents" in err
+    assert _documents(tmp_path / "old.run")[2] == _documents(tmp_path / "new.run")[2] == "https://dw.com/jena"
+    gg.write_results(read_traces(logs), tmp_path / "r.jsonl")
+    told = _run("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, "--explain", "https://dw.com/jena")
+    assert f"same (5), said by {same}" in told
+    assert f"same, said by {same}: 1" in told
+    different.write_text("https://dw.com/jena\nhttps://dw.com/ulm")
+    _, err = goodgain("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, status=2)
+    assert f"{different}, line 1: has 1 name; write two ids or URLs" in err
+    _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs[:2], "--dedup", "none", status=2)
+    assert "--same and --different are applied by deduplication; give --dedup" in err
+    _, err = goodgain("convert", logs["old"], "-o", same, *pairs[:2], status=2)
+    assert "is the same file as" in err
+
+
+def test_pairs_join_ids_of_a_corpus_and_change_no_other_document(tmp_path: Path) -> None:
+    for name, found in (("old", docs("d1", "d2")), ("new", docs("d2", "d3"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "q1.json").write_text(openai_chat(Story([Turn([[Call(found)]])])))
+    for jobs in (1, 2):
+        run, with_ids = tmp_path / f"{jobs}.run", {"deduplicate": deduplicate, "jobs": jobs}
+        convert_traces(tmp_path / "old", run, results=tmp_path / "r.jsonl", same=[("d2", "d1")], **with_ids)
+        assert _documents(run) == ["d1", "d1"]
+    # A later log keeps the join, and its other documents keep their ids. Without the pair it is a conflict with the rules.
+    later = {"earlier": tmp_path / "r.jsonl", "deduplicate": deduplicate}
+    convert_traces(tmp_path / "new", run, same=[("d2", "d1")], **later)
+    assert _documents(run) == ["d1", "d3"]
+    with pytest.warns(GoodgainNotice, match="1 conflict with earlier documents"):
+        convert_traces(tmp_path / "new", run, **later)
+    assert _documents(run) == ["d1", "d3"]
+
+
 def _random_page(rng: random.Random) -> dict[str, str]:
     """A result of one of a few pages, under any of its addresses, with or without its title, text and address."""
     number = rng.randrange(6)

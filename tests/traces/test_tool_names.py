@@ -12,7 +12,7 @@ import pytest
 import goodgain as gg
 from goodgain.errors import GoodgainNotice
 from goodgain.traces import Summary, read_traces
-from goodgain.traces.tools import decide_tool, is_search_tool
+from goodgain.traces.tools import decide_tool, is_open_tool, is_search_tool
 from tests.support.command import run_command
 
 from .conftest import by_iteration
@@ -43,9 +43,12 @@ CODE = """
     Grep Glob LSP grep_search search_file_content glob get_code_context_exa codebase_search ripgrep search_files
 """
 FETCH = """
-    WebFetch web_fetch fetch visit visit_webpage open_page open_url find_in_page get_document tavily_extract tavily_crawl
-    tavily_map firecrawl_scrape firecrawl_crawl firecrawl_map firecrawl_extract crawling_exa web_fetch_exa
+    WebFetch web_fetch fetch visit visit_webpage open_page open_url get_document tavily_extract get_content read_page
+    tavily_crawl firecrawl_scrape firecrawl_crawl firecrawl_extract crawling_exa web_fetch_exa read_url scrape crawl browse
+    extract download url_context browser.open
 """
+#: They act inside a page that is open, or list the addresses of a site.
+IN_PAGES = "find_in_page click scroll screenshot tavily_map firecrawl_map"
 OTHER = """
     ToolSearch tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace search_memory
     load_memory brave_image_search brave_video_search search_gmail messages_search events_search single_flight_search
@@ -59,7 +62,7 @@ BY_CONTEXT = {"file_search": True, "search": True, "query": False, "lookup": Fal
     ("names", "decision"),
     [
         (WEB, "search"), (SCHOLAR, "search"), (CORPUS, "search"), (PROSE, "search"), (CODE, "search of code"),
-        (FETCH, "not a search"), (OTHER, "not a search"),
+        (FETCH, "open"), (IN_PAGES, "not a search"), (OTHER, "not a search"),
     ],
 )  # fmt: skip
 def test_every_name_in_use_has_its_decision(names: str, decision: str) -> None:
@@ -86,6 +89,11 @@ def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
         "open_search": False, "find_search_results": False, "searchMemories": False, "": False, "42": False,
     }  # fmt: skip
     assert {name: is_search_tool(name) for name in words} == words
+    opens = {
+        "fetch_web_page": True, "openLink": True, "mcp__acme__read_document": True, "browse_site": True, "open_mail": False,
+        "search_and_open_page": False, "read_file": False, "page_screenshot": False, "browser_click": False,
+    }  # fmt: skip
+    assert {name: is_open_tool(name) for name in opens} == opens
 
 
 def test_the_summary_lists_every_tool_with_its_count_and_the_decision(read: Read) -> None:
@@ -100,7 +108,7 @@ def test_the_summary_lists_every_tool_with_its_count_and_the_decision(read: Read
     begin = lines.index("2 searches; tools by name:")
     assert lines[begin + 1 : begin + 5] == [
         "  web_search 2: search", "  calculator 1: not a search",
-        "  Grep 1: search of code, counted only if tools= names it", "  WebFetch 1: not a search",
+        "  Grep 1: search of code, counted only if tools= names it", "  WebFetch 1: opens a document",
     ]  # fmt: skip
     assert [f"  tool_{number} 1: not a search" for number in range(30)] == lines[begin + 5 : begin + 35]
 
@@ -125,7 +133,7 @@ def test_tools_whose_answers_look_like_results_are_named(read: Read) -> None:
         read("openai_chat", story, report=seen.append)
     lines = str(seen[0]).splitlines()
     assert "  ask_the_library 2: not a search; 1 of its answers look like lists of results" in lines
-    assert "  visit 1: not a search; 1 of its answers look like lists of results" in lines
+    assert "  visit 1: opens a document; 1 of its answers look like lists of results" in lines
     assert {"  list_users 1: not a search", "  list_names 1: not a search"} <= set(lines)
 
 

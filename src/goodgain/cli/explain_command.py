@@ -43,6 +43,9 @@ _RESULTS = (
 @shared.rel_option
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.file_option("--results", multiple=True, help=_RESULTS)
+@shared.file_option(
+    "--uses", help="What convert --uses wrote for both systems: good documents never opened, or never cited."
+)
 @click.option("--top", type=click.IntRange(0), default=5, help="How many queries to show, in each direction.")
 @shared.output_option("markdown")
 @shared.spreadsheet_option
@@ -55,6 +58,7 @@ def explain(
     rel: float | None,
     query: str | None,
     results: tuple[Path, ...],
+    uses: Path | None,
     top: int,
     output: shared.Output,
     spreadsheet: bool,
@@ -68,11 +72,11 @@ def explain(
     """
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
-    shared.check_outputs([output.path], [qrels, *shared.find_files([base, new]), *results])
+    shared.check_outputs([output.path], [qrels, *shared.find_files([base, new]), *results, uses])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, [base, new], **reading, replicates=True)
         opened = list(results) if results else None
-        explained = explain_runs(judged, systems, list(measures), results=opened, top=top, rel=rel)
+        explained = explain_runs(judged, systems, list(measures), results=opened, uses=uses, top=top, rel=rel)
         if output.form == "table":
             open_console(sys.stdout).print(*render_on_terminal(explained, query), sep="\n")
         elif output.form in FORMS:

@@ -20,6 +20,21 @@ from goodgain.errors import InputError
 
 _POLICIES = ("standard", "id", "strict", "content")
 
+said_options = shared.join_options(
+    shared.file_option("--same", help="Two ids or URLs a line: they are one document, whatever the rules say."),
+    shared.file_option("--different", help="Two ids or URLs a line: they are two documents, whatever the rules say."),
+)
+
+
+def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        from goodgain.traces.reading.read_options import ReadOptions
+        from goodgain.traces.reading.refusals import explain_format
+
+        for line in explain_format(Path(value), ReadOptions()):
+            print(name_options(line, find_options(context.command)))
+        context.exit()
+
 
 @click.command(
     epilog=shared.make_epilog(
@@ -43,6 +58,10 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--outcomes", help="Also write scores, rewards and feedback, for goodgain compare: .jsonl or .parquet."
 )
 @shared.file_option(
+    "--uses",
+    help="Also write which documents were returned, opened and cited, for goodgain funnel: .jsonl or .parquet.",
+)
+@shared.file_option(
     "--with",
     "earlier",
     metavar="RESULTS",
@@ -53,7 +72,18 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--earlier-queries",
     help="The --queries file of an earlier conversion: its questions keep their query ids.",
 )
-@click.option("--format", default="auto", help="A format of docs/traces; auto detects it.")
+@said_options
+@click.option(
+    "--format", default="auto", help="A format of docs/traces; auto detects it; shape finds the calls in any JSON."
+)
+@click.option(
+    "--explain-format",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_explain_format,
+    help="Print what each format sees in a file, and exit.",
+)
 @click.option("--system", help="The system to convert, if there are several; NAME-2 is its second run.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
@@ -73,13 +103,15 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--tools",
     multiple=True,
     metavar="NAME,...",
-    help="The tools that search; replaces the rule in docs/traces: --tools search,lookup.",
+    help="The tools that search; replaces the rule in docs/traces: --tools search,lookup. NAME=search and NAME=open (it "
+    "opens documents) add to the rule.",
 )
 @click.option("--query-id", help="The query id of traces without one: a constant, or a path such as /metadata/qid.")
 @shared.file_option(
     "--query-ids",
     help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
 )
+@click.option("--query-text", help="Where the question is in each trace, such as /task/question.")
 @click.option("--citations", is_flag=True, help="Count citations in answers as results.")
 @click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever.")
 @click.option(
@@ -170,12 +202,13 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     metavar="RESULTS",
     help="Results of an earlier deduplication: new results join its documents, which stay unchanged.",
 )
+@said_options
 @click.option(
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
 def dedup(
     results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
-    earlier: Path | None,
+    earlier: Path | None, same: Path | None, different: Path | None,
 ) -> None:  # fmt: skip
     """Find results that are the same document, and write all results with a column document.
 
@@ -184,10 +217,13 @@ def dedup(
     from goodgain.dedup import deduplicate
     from goodgain.traces import write_results
 
-    shared.check_outputs([output], [results, earlier])
+    shared.check_outputs([output], [results, earlier, same, different])
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier)
+    found = deduplicate(
+        results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
+        different=different,
+    )  # fmt: skip
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

@@ -20,6 +20,7 @@ from goodgain.comparing.rendering import (
     write_markdown,
     write_tabular,
 )
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
@@ -301,5 +302,7 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
 def _add_arrow(name: str) -> str:
     """Add the arrow of the better direction to the name of a measure that ir_measures lacks."""
     bare = name.split("@")[0].split("(")[0]
+    if bare in FUNNEL:
+        return add_arrow(name, FUNNEL[bare])
     declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
     return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name

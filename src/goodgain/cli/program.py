@@ -20,6 +20,7 @@ from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
 from goodgain.cli.explain_command import explain
+from goodgain.cli.funnel_command import funnel
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
@@ -209,6 +210,7 @@ for _command in (
     curve,
     compare,
     explain,
+    funnel,
     flatten,
     list_measures,
     validate,

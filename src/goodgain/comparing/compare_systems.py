@@ -34,6 +34,7 @@ from goodgain.comparing.replicate_tables import (
 )
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
@@ -116,7 +117,8 @@ def compare(
             when a label rises, have no bounds. Runs are read into memory.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
-            compared as one more measure, for which higher is better, and correlated with the others.
+            compared as one more measure, for which higher is better, and correlated with the others. `funnel(...).per_query`
+            is such a frame: its columns have their own directions.
         baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
             enough then.
         missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
@@ -190,9 +192,9 @@ def compare(
         given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
         values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
     matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
-    check_outcomes({name: matrices[name] for name in solved})
+    solved = check_outcomes({name: matrices[name] for name in solved})
     correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
-    better |= dict.fromkeys(solved, "up")
+    better |= {name: FUNNEL.get(name, "up") for name in solved}
     tested = {name: matrices[name] for name in better}
     matched = drop_incomplete(tested)
     about = tabulate_systems(scores, matrices)
@@ -226,13 +228,19 @@ def compare(
         if members is None
         else _compare_groups(tested, members, query_ids, better, names, compared, settings),
         correlations=correlations,
-        outcomes=None if given is None else given.pivot("measure", on_columns=solved, index=["query_id", "system"]),
+        outcomes=None if given is None else _widen(given, solved),
         scores=scores,
         replicates=replicates,
         flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
         noise=tabulate_noise(replicates_of, pairs, tested),
         detectable=detectable,
     )
+
+
+def _widen(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return query_id, system, and a column for each outcome."""
+    kept = outcomes.filter(pl.col("measure").is_in(names))
+    return kept.pivot("measure", on_columns=names, index=["query_id", "system"])
 
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> str:

@@ -23,6 +23,7 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
 from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
+from goodgain.comparing.use_of_documents import add_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.url_variants import warn_of_url_variants
@@ -51,8 +52,8 @@ class Explanation:
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
-            counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results). One row a good
-            document.
+            counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results), use_base and
+            use_new (`returned at 2, never opened`; null without uses). One row a good document.
         iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
             missing). Without results query_text, failed and repeated queries are null, and empty counts failed ones too.
@@ -114,6 +115,7 @@ def explain(
     measures: Measures = "CG",
     *,
     results: Any = None,
+    uses: Any = None,
     top: int = 5,
     rel: float | None = None,
     columns: Columns | None = None,
@@ -128,6 +130,7 @@ def explain(
         measures: CG, NumGood, DCGG, with or without a cutoff; or a rate of them: RG, DRG, SRE, SRR, nCG, nDCGG.
         results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
             a pair of one each.
+        uses: what `funnel` takes, of both systems: says which good documents were never opened, or never cited.
         top: how many queries to show, in each direction.
         rel: the smallest good label, for measures that name none; None leaves it at 2.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
@@ -158,7 +161,9 @@ def explain(
         tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
         names.append(run.name or (tags[0] if len(tags) == 1 else ""))
     known = names if all(names) and names[0] != names[1] else ["base", "new"]
-    return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
+    return explain_runs(
+        judged, dict(zip(known, runs, strict=True)), measures, results=results, uses=uses, top=top, rel=rel
+    )
 
 
 def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:
@@ -194,6 +199,7 @@ def explain_runs(
     measures: Measures,
     *,
     results: Any = None,
+    uses: Any = None,
     top: int = 5,
     rel: float | None = None,
 ) -> Explanation:
@@ -201,8 +207,9 @@ def explain_runs(
     several = {name: of if isinstance(of, Sequence) else [of] for name, of in runs.items()}
     if all(len(of) == 1 for of in several.values()):
         single = {name: of[0] for name, of in several.items()}
-    elif results is not None:
-        raise InputError("results= belongs to one run of each system. Give one run each, or leave out results=.")
+    elif results is not None or uses is not None:
+        option = "uses=" if results is None else "results="
+        raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
     else:
         qrels, single = _pair_runs(qrels, several)
     check_whole_number("top", top, 0)
@@ -244,6 +251,7 @@ def explain_runs(
         for frame in (documents, unjudged, repeats)
     )
     documents, unjudged, repeats = named
+    documents = add_uses(documents, [*runs], uses)
     explained = Explanation(
         base=names[0],
         new=names[1],

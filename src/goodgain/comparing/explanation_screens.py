@@ -13,6 +13,7 @@ import polars as pl
 
 from goodgain.comparing.causes import Parts, add_up
 from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, write_markdown
+from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
@@ -39,6 +40,11 @@ _HAPPENED_IN_BOTH = {
     "later": "{new} found {n} later",
     "earlier": "{new} found {n} earlier",
     "judged_differently": "both found {n}, with different labels",
+}
+#: What happened to a good document -> the uses of it for which it did.
+_LOST = {
+    "returned and not opened": "^returned.*(?:never opened|open failed)",
+    "opened and not cited": "opened after.*not cited",
 }
 #: How many documents a line names, and how many characters of a text it has.
 _NAMED, _LONGEST = 3, 70
@@ -218,6 +224,18 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
             f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
         ]
         yield f"Not in these sums: {', '.join(said)}."
+    yield from _describe_lost(of)
+
+
+def _describe_lost(of: Explanation) -> Iterator[str]:
+    """Yield for each system the good documents that it returned and never opened, or opened and did not cite."""
+    documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    documents = documents.sort("relevance", descending=True, maintain_order=True)
+    for use, name in zip(USES_OF, (of.base, of.new), strict=True):
+        for what, pattern in _LOST.items():
+            rows = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
+            if lost := [f"{row['query_id']} {_name(row)} ({row[use]})" for row in rows]:
+                yield f"{name}: {count_of(len(lost), 'good document')} {what}: {_list(lost, of.top)}."
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
@@ -249,6 +267,10 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
         if rows:
             yield Grid.of(f"Good documents, {measure}", header, 2, rows)
+    documents = of.documents.unique("doc_id", keep="first", maintain_order=True).iter_rows(named=True)
+    used = [[_name(row), *(row[use] or ABSENT for use in USES_OF)] for row in documents if any(map(row.get, USES_OF))]
+    if used:
+        yield Grid.of("Use of the good documents", ["good document", of.base, of.new], 3, used)
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[_name(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
@@ -335,9 +357,9 @@ def _name(row: Mapping[str, Any]) -> str:
     return shorten(row["title"] or row["doc_id"])
 
 
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _list(names: list[str], most: int = _NAMED) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def shorten(text: str) -> str:

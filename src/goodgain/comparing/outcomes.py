@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector
-from goodgain.errors import InputError
+from goodgain.comparing.use_of_documents import FUNNEL
+from goodgain.errors import InputError, notice
 from goodgain.measures.good_gain import NumIter, NumResults
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
@@ -53,11 +54,19 @@ def stack_outcomes(
     return found.select("query_id", "measure", "system", "value")
 
 
-def check_outcomes(outcomes: Mapping[str, Matrix]) -> None:
-    """Raise InputError for an outcome that no query has for every system."""
-    for outcome, solved in outcomes.items():
-        if not np.isfinite(solved).all(axis=0).any():
-            raise InputError(f"outcomes= has no query in which every system has a value of {outcome}. Check query ids.")
+def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
+    """Return the outcomes that some query has for every system; leave out those of a funnel that a log does not record.
+
+    Raises:
+        InputError: no query has an outcome for every system.
+    """
+    lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
+    shared = [name for name in outcomes if name not in lacking]
+    if lacking and not (shared and FUNNEL.keys() >= {*lacking}):
+        raise InputError(f"outcomes= has no query in which every system has a value of {lacking[0]}. Check query ids.")
+    if lacking:
+        notice(f"outcomes=: {', '.join(lacking)} are not known for every system, and are left out.")
+    return shared
 
 
 def correlate(

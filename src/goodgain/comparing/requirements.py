@@ -27,6 +27,7 @@ from goodgain.comparing.statistical_tests import (
     run_t_test,
     subtract_without_residue,
 )
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
@@ -347,5 +348,5 @@ def _is_equal(value: float, bound: float) -> bool:
 
 def forbids_improvement(line: Requirement) -> bool:
     """Return whether a requirement forbids a system to be better than the baseline."""
-    better = "up" if isinstance(line.measure, str) else find_direction(line.measure)
+    better = FUNNEL.get(line.measure, "up") if isinstance(line.measure, str) else find_direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

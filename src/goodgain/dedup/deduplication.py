@@ -13,7 +13,7 @@ from narwhals.typing import IntoFrame
 
 from goodgain.dedup.candidates import Policy, form_pairs, make_keys
 from goodgain.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
-from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, score_agreement, summarise
+from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
 from goodgain.dedup.rows_and_trusted_ids import (
     OF_RUNS,
     RUN_ORDER,
@@ -25,7 +25,8 @@ from goodgain.dedup.rows_and_trusted_ids import (
     make_comparable,
     read_rows,
 )
-from goodgain.dedup.verification import RULE_NAMES, verify, verify_rows
+from goodgain.dedup.said_pairs import Pairs, SaidPairs, find_said, read_pairs
+from goodgain.dedup.verification import SAID, UNDECIDED, verify, verify_rows
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.schema import DEDUPLICATED
@@ -79,6 +80,8 @@ def deduplicate(
     level: Level = "passage",
     pairs_a_key: int = 10_000,
     earlier: Any = None,
+    same: Pairs | SaidPairs | None = None,
+    different: Pairs | SaidPairs | None = None,
 ) -> Deduplication:
     """Find the results of a query that are the same document.
 
@@ -105,8 +108,12 @@ def deduplicate(
     >>> found = deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
     >>> found.frame["document"].to_list(), found.frame["rule"].to_list()
     (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
+    >>> two = pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": ["https://example.org/a", "https://example.net/b"]})
+    >>> deduplicate(two, same=[("https://example.net/b", "https://example.org/a")]).frame["rule"].to_list()
+    [None, 'said by same=']
     """
     _check_options(policy, across, level, pairs_a_key)
+    said = read_pairs(same, "same"), read_pairs(different, "different")
     frame = _open_frame(results)
     whole, known = (frame, pl.Series([], dtype=pl.String)) if earlier is None else add_earlier_rows(frame, earlier)
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
@@ -116,11 +123,14 @@ def deduplicate(
 
     pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
     pairs = verify(records, pairs, policy)
-    groups, refused, mixed = group_records(records, pairs, policy, pairs_a_key)
+    if said[0].pairs or said[1].pairs:
+        records = replace(records, said=find_said(*said, records))
+    groups, refused, mixed, bridges = group_records(records, pairs, policy, pairs_a_key, known)
+    pairs = _add_said(records, pairs)
     documents = _find_documents(rows, records, groups)
-    bridges = 0
     if earlier is not None:
-        documents, bridges = keep_earlier_documents(documents, known, pairs)
+        documents, more = keep_earlier_documents(documents, known, pairs)
+        bridges += more
         documents = documents.with_columns(pl.col("row") - len(known))
     documents = _add_rules(documents, records, pairs, policy)
     rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
@@ -131,6 +141,9 @@ def deduplicate(
         documents, records, pairs, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
     )
     _give_notices(summary)
+    for given, pairs_said in zip((same, different), said, strict=True):
+        if given is not pairs_said:  # else the caller has further results
+            pairs_said.give_notice()
     added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
     return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
@@ -168,6 +181,15 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
         raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
 
 
+def _add_said(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Add the pairs that a person says are the same, and replace the verdicts that the person decides otherwise."""
+    if records.said is None:
+        return pairs
+    more = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
+    new = more.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
+    return records.said.state(pl.concat([pairs, new.select(pairs.columns)]), SAID)
+
+
 def _mark_apart(records: Records, policy: Policy) -> Records:
     """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
@@ -192,16 +214,15 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, polic
     repeat = pl.col("row") != pl.col("first_row")
     found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
     ties = found.filter(repeat).select(left="first_record", right="record").unique()
-    ties = verify_rows(records, ties, policy).filter("same").drop("same")
+    ties = verify_rows(records, ties, policy).filter("same").with_columns(name_rules(records)).drop("same")
     edges = pairs.filter("same")
-    ends = pl.concat([edges.select("rule", "confidence", record=end) for end in ("left", "right")])
+    ends = pl.concat([edges.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
     strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    strongest = strongest.with_columns(name_rules(records)).drop("same")
     ties = ties.rename({"left": "first_record", "right": "record"})
     found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
     found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
-    names = dict(enumerate(RULE_NAMES))
-    rule_name = pl.coalesce("rule", "rule_tie").replace_strict(names, return_dtype=pl.String)
     return found.with_columns(
-        rule=pl.when(repeat).then(rule_name),
+        rule=pl.when(repeat).then(pl.coalesce("rule", "rule_tie")),
         confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie")),
     )

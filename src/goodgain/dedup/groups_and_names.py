@@ -6,10 +6,11 @@ machine.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 import narwhals as nw
@@ -20,43 +21,68 @@ import polars as pl
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
 from goodgain.dedup.normalisation import SEVERAL
-from goodgain.dedup.rows_and_trusted_ids import ITEM_IDS, USED_NAMES, Records
+from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, Records, hash_columns
+from goodgain.dedup.said_pairs import Clusters, Said, get_pair
 from goodgain.dedup.verification import PROVEN_DIFFERENT, verify
 from goodgain.errors import InputError
 from goodgain.files.results import open_results
 
 _ENDS = ("left", "right")
-#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
-_CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
-_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *_CONTENT_COLUMNS)
 
 
 def group_records(
-    records: Records, pairs: pl.DataFrame, policy: Policy, limit: int
-) -> tuple[pl.Series, int, list[SkippedPairs]]:
-    """Join the pairs that are the same, in order of confidence; refuse joins of records proven different.
+    records: Records, pairs: pl.DataFrame, policy: Policy, limit: int, earlier: pl.Series
+) -> tuple[pl.Series, int, list[SkippedPairs], int]:
+    """Join the pairs that are the same, in order of confidence; refuse joins of records proven, or said to be, different.
+
+    `earlier` has the documents of the first rows. They count where a person says something of a group.
 
     Returns:
-        The group of each record, the number of joins refused, and the pairs left uncompared within groups.
+        The group of each record, the number of joins refused, the pairs left uncompared within groups, and the number of
+        pairs of earlier documents that joins would have merged.
     """
-    from scipy.sparse import coo_array  # slow to import
-    from scipy.sparse.csgraph import connected_components
-
-    size, same = records.frame.height, pairs.filter("same")
-    ends = (same["left"].to_numpy(), same["right"].to_numpy())
-    graph = coo_array((np.ones(same.height, dtype=np.int8), ends), shape=(size, size))
-    component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
-
+    same, said = pairs.filter("same"), records.said
+    component = _connect(records, [same])
     different = pairs.filter(PROVEN_DIFFERENT).select("left", "right")
     conflicts = different.filter(component[different["left"]] == component[different["right"]])
     more, skipped = _find_conflicts(records, component, policy, limit)
     conflicts = pl.concat([conflicts, more]).unique()
-    refused = 0
-    if conflicts.height:  # only components with a conflict, which are few, are joined again pair by pair
-        with_conflict = np.unique(component[conflicts["left"].to_numpy()])
-        joins = same.filter(np.isin(component[same["left"]], with_conflict)).select("left", "right", "confidence")
-        refused = _join_in_order(records, component, joins, conflicts)
-    return pl.Series(component), refused, skipped
+    # Only components with a conflict or a person's word, which are few, are joined again pair by pair.
+    touched = np.isin(component, component[conflicts["left"].to_numpy()])
+    frozen = pl.DataFrame(schema={"record": pl.UInt32, "document": pl.String})
+    if said is not None:
+        frozen = _list_frozen(records, earlier)
+        chains = frozen.select(left="record", right=pl.col("record").first().over("scope", "document"))
+        wide = _connect(records, [same, said.pairs, chains])
+        affected = np.isin(wide, wide[said.named])
+        touched |= affected
+        frozen = frozen.filter(affected[frozen["record"]])
+    refused = bridges = 0
+    if touched.any():
+        joins = same.filter(touched[same["left"]]).select("left", "right", "confidence")
+        refused, bridges = _join_in_order(records, component, joins, conflicts, frozen)
+    return pl.Series(component), refused, skipped, bridges
+
+
+def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.int64]:
+    """Return the connected component of each record."""
+    from scipy.sparse import coo_array  # slow to import
+    from scipy.sparse.csgraph import connected_components
+
+    left, right = (np.concatenate([pairs[end].to_numpy() for pairs in links]) for end in _ENDS)
+    graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(records.frame.height,) * 2)
+    component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
+    return component
+
+
+def _list_frozen(records: Records, earlier: pl.Series) -> pl.DataFrame:
+    """Return record, scope and document of the records of earlier rows; not of records that are in several documents."""
+    known = pl.DataFrame({"record": records.of_row.head(len(earlier)), "document": earlier}).drop_nulls().unique()
+    return (
+        known.filter(pl.len().over("record") == 1)
+        .join(records.frame.select("record", "scope"), on="record")
+        .sort("record")
+    )
 
 
 def _find_conflicts(
@@ -90,37 +116,72 @@ def _find_conflicts(
 
 
 def _join_in_order(
-    records: Records, component: npt.NDArray[np.int64], joins: pl.DataFrame, conflicts: pl.DataFrame
-) -> int:
-    """Assign groups to the records of the joins in `component`, strongest join first; return the number refused.
+    records: Records,
+    component: npt.NDArray[np.int64],
+    joins: pl.DataFrame,
+    conflicts: pl.DataFrame,
+    frozen: pl.DataFrame,
+) -> tuple[int, int]:
+    """Assign groups to the records of the joins in `component`, strongest join first.
 
     Joins of equal confidence are ordered by the hashes of their records: the order of rows changes nothing.
+
+    Returns:
+        The number of joins refused, and of pairs of earlier documents that joins would have merged.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
-    hashes = dict(zip(nodes.to_list(), _hash_columns(records.frame[nodes.to_list()]).to_list(), strict=True))
+    hashes = dict(zip(nodes.to_list(), hash_columns(records.frame[nodes.to_list()]).to_list(), strict=True))
     order = sorted((-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows())
-    root = {node: node for node in nodes.to_list()}
-    members = {node: [node] for node in root}
-    different: dict[int, set[int]] = {node: set() for node in root}
+    different: dict[int, Any] = defaultdict(set)
     for one, two in conflicts.iter_rows():
         different[one].add(two)
         different[two].add(one)
-    refused = 0
+    # What a person says joins groups, but does not make the rules refuse a join: they look at the groups that they made.
+    by_rules = Clusters({node: {node} for node in different}, different)
+    groups, document_of = (by_rules, {}) if records.said is None else _begin_groups(records.said, frozen)
+    refused, bridges = 0, set()
     for *_, one, two in order:
-        large, small = sorted((root[one], root[two]), key=lambda node: (len(members[node]), node), reverse=True)
-        if large == small:
+        if by_rules.find(one) == by_rules.find(two):
             continue
-        if not different[large].isdisjoint(members[small]):
-            refused += 1
+        heads = groups.find(one), groups.find(two)
+        merged = {document_of[head] for head in heads if head in document_of}
+        if by_rules.find_bars(one, two) or groups.find_bars(one, two) or len(merged) > 1:
+            refused += heads[0] != heads[1] and len(merged) < 2
+            bridges |= {frozenset(merged)} if len(merged) > 1 else set()
             continue
-        for node in members[small]:
-            root[node] = large
-        members[large] += members.pop(small)
-        different[large] |= different.pop(small)
+        by_rules.join(one, two)
+        groups.join(one, two)
+        if merged:
+            document_of[groups.find(one)] = merged.pop()
     fresh = int(component.max()) + 1  # new numbers, distinct from those of all components
-    for node, head in root.items():
-        component[node] = fresh + head
-    return refused
+    said = np.flatnonzero(records.said.named).tolist() if records.said is not None else []
+    for node in {*nodes.to_list(), *said, *frozen["record"].to_list()}:
+        component[node] = fresh + groups.find(node)
+    return refused, len(bridges)
+
+
+def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
+    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any.
+
+    Raises:
+        InputError: the person joins two earlier documents, or says that two results of one are different.
+    """
+    groups = deepcopy(said.clusters)
+    document_of: dict[int, str] = {}
+    remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
+    for record, document in frozen.select("record", "document").iter_rows():
+        other = document_of.setdefault(groups.find(record), document)
+        if other != document:
+            raise InputError(f"{said.lines[record]}: joins the earlier documents {other} and {document}. {remedy}")
+    for (_, document), part in frozen.group_by("scope", "document", maintain_order=True):
+        first, *rest = part["record"].to_list()
+        for record in rest:
+            if bars := groups.find_bars(first, record):
+                place, one, two = get_pair(said.different, bars)
+                raise InputError(f"{place}: {one} and {two} are in the earlier document {document}. {remedy}")
+            groups.join(first, record)
+        document_of[groups.find(first)] = str(document)
+    return groups, document_of
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
@@ -165,7 +226,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
             item_id = pl.when(pl.col("type") == row.name).then(firsts).otherwise(item_id)
     kind = pl.col("type")
     url_names_it = kind.is_in(NAMED_BY_URL) | (kind.is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
-    content = [name for name in _CONTENT_COLUMNS if name in units.columns]
+    content = [name for name in CONTENT_COLUMNS if name in units.columns]
     # From the strongest name to the weakest. Content is stronger than a doc_id: searches may reuse doc_ids.
     ranked = {
         "trusted": pl.when(pl.lit(records.trusted)).then("doc_id"),
@@ -178,7 +239,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
     }
     strong = units.select(pl.coalesce(ranked["trusted"], ranked["item_id"], ranked["url"]).is_not_null()).to_series()
     texts = units.filter(~strong)
-    texts = texts.select("unit", text="text:" + _hash_columns(texts, _CONTENT_COLUMNS, 8))
+    texts = texts.select("unit", text="text:" + hash_columns(texts, CONTENT_COLUMNS, 8))
     units = units.join(texts, on="unit", how="left", maintain_order="left")
     strength = pl.coalesce(pl.when(name.is_not_null()).then(place) for place, name in enumerate(ranked.values()))
     return units.select("group", "scope", name=pl.coalesce(ranked.values()), strength=strength)
@@ -190,7 +251,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     if shared.is_empty():
         return best.select("group", document="name")
     members = units.join(shared, on="group", how="semi")
-    hashes = members.select("group", "twin", hash=_hash_columns(members)).sort("hash", "twin")
+    hashes = members.select("group", "twin", hash=hash_columns(members)).sort("hash", "twin")
     numbered = (
         shared.join(hashes.unique("group", keep="first"), on="group")
         .sort("scope", "name", "hash", "twin")
@@ -206,14 +267,6 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
         documents.append(document)
     found = numbered.select("group", document=pl.Series(documents, dtype=pl.String))
     return best.join(found, on="group", how="left").select("group", document=pl.coalesce("document", "name"))
-
-
-def _hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
-    # Nulls are left out with their names: a column that only other rows have must not change the hash of a row.
-    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
-    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
-    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
-    return pl.Series(digests, dtype=pl.String)
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFrame[Any], pl.Series]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.rows_and_trusted_ids import Records
-from goodgain.dedup.verification import RULE_NAMES, UNDECIDED, split_by_type, verify_rows
+from goodgain.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_by_type, verify_rows
 from goodgain.errors import InputError
 
 
@@ -24,9 +24,9 @@ class Summary:
         results, documents, duplicates: counted per query; duplicates are within a run.
         records: the different results.
         pairs: the pairs of records that were compared.
-        same, different: the pairs that each rule decided.
+        same, different: the pairs that each rule decided; `said by FILE` is a person's word.
         undecided: the pairs that no rule decided; they stay separate documents.
-        refused: joins that would have put two records proven different into one document.
+        refused: joins that would have put two records proven, or said to be, different into one document.
         skipped: the pairs that the limit of a key left uncompared.
         earlier: results that already had documents.
         bridges: new results that match two earlier documents, and earlier documents that proved to be several.
@@ -51,10 +51,10 @@ class Summary:
             f"{self.records:,} different records, {self.pairs:,} pairs compared: {sum(self.same.values()):,} the same, "
             f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
         ]
-        lines += [f"  same by {name}: {count:,}" for name, count in self.same.items()]
-        lines += [f"  different by {name}: {count:,}" for name, count in self.different.items()]
+        for verdict, rules in (("same", self.same), ("different", self.different)):
+            lines += [f"  {verdict}{_give_rule(name)}: {count:,}" for name, count in rules.items()]
         if self.refused:
-            lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
+            lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
             lines.append(
@@ -63,11 +63,29 @@ class Summary:
         return "\n".join(lines)
 
 
+#: How the name of a rule begins that is a person's word; its file follows.
+_SAID_BY = "said by "
+
+
+def _give_rule(name: str) -> str:
+    return f", {name}" if name.startswith(_SAID_BY) else f" by {name}"
+
+
+def name_rules(records: Records) -> pl.Expr:
+    """Return the name of the rule of each pair; what a person says has the name of its file."""
+    names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
+    if records.said is None:
+        return names
+    same, different = (f"{_SAID_BY}{pairs.source}" for pairs in (records.said.same, records.said.different))
+    said = pl.when("same").then(pl.lit(same)).otherwise(pl.lit(different))
+    return pl.when(pl.col("rule") == SAID).then(said).otherwise(names).alias("rule")
+
+
 def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **further: Any) -> Summary:
     """Count the rows, documents, records and verdicts of a deduplication; `further` has the other numbers."""
-    counts = pairs.group_by("same", "rule").len().sort("rule").rows()
+    counts = pairs.filter(pl.col("rule") != UNDECIDED).group_by("same", "rule").len().sort("rule")
     same, different = (
-        {RULE_NAMES[rule]: count for is_same, rule, count in counts if is_same == wanted and rule < UNDECIDED}
+        dict(counts.filter(pl.col("same") == wanted).select(name_rules(records), "len").iter_rows())
         for wanted in (True, False)
     )
     return Summary(
@@ -157,8 +175,8 @@ class Explanation:
             if not pair["same"] and self.other is None:
                 verdict += ", joined through others"
             lines.append(
-                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict} "
-                f"by {pair['rule']}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
+                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict}"
+                f"{_give_rule(pair['rule'])}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
                 f"differed: {', '.join(pair['differed']) or 'nothing'}"
             )
         if self.left_out:
@@ -205,7 +223,7 @@ def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.
             types[places] = kind.name
     return pairs.select(
         *("query_id", "row", pl.col("row_b").alias("other_row"), "same"),
-        pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String),
+        name_rules(records),
         "confidence",
         type=pl.Series(types.tolist(), dtype=pl.String),
         **{name: pl.Series(names, dtype=pl.List(pl.String)) for name, names in found.items()},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -25,6 +26,9 @@ from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError
 from goodgain.schema import BLANKS, EMPTY_DOC
 
+if TYPE_CHECKING:
+    from goodgain.dedup.said_pairs import Said
+
 Level = Literal["passage", "document"]
 
 #: The columns that separate results unless `across` names them; a run frame has its system in `tag`.
@@ -38,7 +42,7 @@ _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 #: A snippet of this many characters is long enough to recognise a text by it.
 MIN_SNIPPET = 50
-_URL_FORMS = {"url": pl.String, "page": pl.String, "item": pl.String, "choice": pl.String, "beyond_start": pl.Boolean}
+_URL_FORMS = dict.fromkeys(("url", "page", "item", "choice", "edition"), pl.String) | {"beyond_start": pl.Boolean}
 _ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 #: The ids and fields of rows.
@@ -55,6 +59,10 @@ USED_NAMES = frozenset(
     for name in names
 ) - {"title", "snippet"}
 
+#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
+CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -65,12 +73,14 @@ class Records:
         of_row: the record of each row; null if the row has no result.
         attributes: the ids and fields that occur.
         trusted: whether equal doc_ids alone decide.
+        said: what a person says of them, if anything.
     """
 
     frame: pl.DataFrame
     of_row: pl.Series
     attributes: tuple[str, ...]
     trusted: bool
+    said: Said | None = None
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
@@ -81,6 +91,15 @@ class Records:
             found = values.join(numbered, on="value", how="left", maintain_order="left")["code"]
             self._codes[names] = found.cast(pl.Int64).fill_null(-1).to_numpy()
         return self._codes[names]
+
+
+def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
+    """Return a hash of the content of each record, the same on every machine."""
+    # Nulls are left out with their names: a column that only other rows have must not change the hash of a row.
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
+    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
+    return pl.Series(digests, dtype=pl.String)
 
 
 def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
@@ -240,7 +259,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
         .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
     )
     frame = ordered.group_by("record", maintain_order=True).agg(
-        pl.col(*identity, "page", "choice", "beyond_start").first(),
+        pl.col(*identity, "page", "choice", "edition", "beyond_start").first(),
         pl.col("url").min(),
         pl.len().alias("rows"),
         snippet_length=text_length(pl.col("snippet").first()),

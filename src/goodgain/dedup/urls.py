@@ -19,9 +19,10 @@ class Url(NamedTuple):
 
     Attributes:
         normalised: a URL that still leads to the page.
-        page: only host and path, the key for candidates.
-        item: the page with its query; equal for equal items.
+        page: only host and path, without the folders of `edition`; the key for candidates.
+        item: the page with these folders and its query; equal for equal items.
         choice: the parameters that select content.
+        edition: the folders that select a language or version of documentation, such as `/en/latest`.
         beyond_start: whether the path goes beyond a start page.
     """
 
@@ -29,6 +30,7 @@ class Url(NamedTuple):
     page: str
     item: str
     choice: str
+    edition: str
     beyond_start: bool
 
 
@@ -61,6 +63,30 @@ _SELECTING = frozenset(
 )
 #: The parameters of page numbers; the default is page 1.
 _PAGE_NUMBERS = ("p", "page")
+
+#: Stack Exchange: `/q/N` and `/questions/N/...` are one question. `/a/N` is an answer, whose question the URL does not say.
+_QUESTION_SITES = re.compile(
+    r"(?:[a-z.-]+\.)?(?:stackexchange|stackoverflow|superuser|serverfault|askubuntu|stackapps)\.com|"
+    r"(?:meta\.)?mathoverflow\.net"
+)
+_QUESTION = re.compile(r"^/(?:q|questions)/(\d+)(?:/.*)?")
+_ANSWER = re.compile(r"^(/a/\d+)/\d+")  # the last number is the user who shared it
+
+#: Sites of documentation: their first folders may select a language and a version. A version shows it on any host.
+_DOCUMENTATION_HOST = re.compile(
+    r"(?:.+\.)?(?:docs?|documentation|developers?|learn|help|support|manuals?|readthedocs|rtfd)\..+"
+)
+_EDITION = re.compile(
+    r"(?P<root>/docs?|/documentation|/manual)?"
+    r"(?P<edition>(?:/(?P<lang>(?:ar|bg|bn|ca|cs|da|de|el|en|es|et|fa|fi|fr|he|hi|hr|hu|id|it|ja|ko|lt|lv|nb|nl|no|pl|pt|ro|ru"
+    r"|sk|sl|sr|sv|ta|th|tr|uk|ur|vi|zh)(?:[-_][A-Za-z]{2,4})?))?"
+    r"(?:/(?:(?P<moving>stable|latest|current|main|master|dev)|v?(?P<version>(?<=v)\d+|\d{1,3}(?:\.(?:\d{1,3}|x)){1,3})))?)(?=/|$)"
+)
+
+#: How the paths begin to which one of these rules can apply: few paths do, and nothing else is tried for the others.
+_SPECIAL = re.compile(
+    r"/(?:q|questions|a|..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
+)
 
 #: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
 _VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
@@ -124,7 +150,7 @@ def parse_url(url: str) -> Url | None:
         host, bare_host = _normalise_host(netloc, scheme)
     except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
-        return Url(text, text, text, "", True)
+        return Url(text, text, text, "", "", True)
     if "/." in path:
         path = _remove_dots(path)
     if netloc and not path:
@@ -136,6 +162,9 @@ def parse_url(url: str) -> Url | None:
         return None
 
     own_path = _strip_page_path(path)
+    is_special = bare_host and _SPECIAL.match(own_path)
+    if is_special and _QUESTION_SITES.fullmatch(bare_host):
+        own_path = _ANSWER.sub(r"\1", _QUESTION.sub(r"/questions/\1", own_path))
     page, tail = bare_host + own_path, ""
     if fragment:
         route = _escape(fragment, _UNRESERVED)
@@ -149,7 +178,23 @@ def parse_url(url: str) -> Url | None:
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
     item, choice = _make_item(page, parameters) if parameters else (page, "")
-    return Url(normalised, page, item, choice, own_path not in _START_PAGES)
+    edition = ""
+    if is_special and (folders := _EDITION.match(own_path)) and _is_documentation(folders, bare_host):
+        edition = folders["edition"]
+        page = bare_host + own_path[: folders.start("edition")] + own_path[folders.end() :]
+        chosen = {name: value for name in ("lang", "version") if (value := folders[name])}
+        parts = [f"{name}={value.lower().replace('_', '-')}" for name, value in chosen.items()]
+        choice = "&".join([*([choice] if choice else []), *parts])
+    return Url(normalised, page, item, choice, edition, own_path not in _START_PAGES)
+
+
+def _is_documentation(folders: re.Match[str], host: str) -> bool:
+    """Return whether the first folders are a language or version of documentation, by the host or a version and a page."""
+    if not folders["edition"]:
+        return False
+    has_version = folders["moving"] or folders["version"]
+    is_page = folders.end() < len(folders.string)
+    return bool((has_version and is_page) or folders["root"] or _DOCUMENTATION_HOST.fullmatch(host))
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
@@ -296,6 +341,8 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
         lower = name.lower()
         if (lower in _PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
             continue
+        if lower == "action" and value == "view":  # wikis write it, and the page is the same without it
+            continue
         kept.append(f"{name}={value}")
         if lower in _SELECTING:
             chosen.append(f"{lower}={value}")
@@ -310,6 +357,6 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
     if text == "%":
         return "%25"
     if not text.startswith("%"):
-        return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+        return "%" + text.encode("utf-8", "surrogatepass").hex("%").upper()
     character = chr(int(text[1:], 16))
     return character if character in decoded else text.upper()

@@ -70,8 +70,11 @@ class Evidence:
                     found = self._compare_snippets()
                 case "choice":
                     found = self._compare_choices()
-                case "url":  # equal items agree; another page or another selection of content differs
-                    found = self.compare("item")[0], self.compare("page")[1] | self.compare("choice")[1]
+                case "edition":
+                    found = self._compare_editions()
+                case "url":  # equal items agree; another page, selection of content or edition differs
+                    differ = [self.compare(one)[1] for one in ("page", "choice", "edition")]
+                    found = self.compare("item")[0], differ[0] | differ[1] | differ[2]
                 case "parent" if "parent" in self.kind.required:
                     found = self._compare_parents()
                 case _:
@@ -119,6 +122,20 @@ class Evidence:
         differ = differ & self.compare("page")[0]
         places = np.flatnonzero(differ)
         differ[places] = [has_other_choice(one, two) for one, two in self._get_texts("choice", places)]
+        return agree, differ
+
+    def _compare_editions(self) -> tuple[Mask, Mask]:
+        """Return whether only language and version folders differ in URLs of one page, and whether these differ at all."""
+        differ = self._compare_values("edition")[1]
+        if differ.any():
+            differ = differ & self.compare("page")[0]
+        agree, places = self.no_pairs(), np.flatnonzero(differ)
+        agree[places] = [
+            one.replace(folder, "", 1) == two.replace(other, "", 1)
+            for (one, two), (folder, other) in zip(
+                self._get_texts("item", places), self._get_texts("edition", places), strict=True
+            )
+        ]
         return agree, differ
 
     def _get_texts(self, name: str, places: npt.NDArray[np.intp]) -> Iterable[tuple[str, str]]:
@@ -238,6 +255,15 @@ def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
     return equal & names_item, differ | pairs.compare("choice")[1], 2.0
 
 
+def _decide_by_edition(pairs: Evidence, policy: Policy) -> _Ruling:
+    """Join a page of documentation with its other language or version folder if the titles agree; else keep them apart."""
+    alike, differ = pairs.compare("edition")
+    if not differ.any():
+        return differ, differ, 0.0
+    names_item, same_title = _names_item(pairs), pairs.compare("title")[0]
+    return alike & names_item & same_title, differ & names_item & ~same_title, 1.5
+
+
 def _names_item(pairs: Evidence) -> Mask:
     """Return whether the URLs name the items, not a page that shows many."""
     if pairs.kind.url == "item beyond the start page":
@@ -295,16 +321,17 @@ RULES = (
     Rule("item id", _decide_by_item_id),
     Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
     Rule("url", _decide_by_url),
+    Rule("edition", _decide_by_edition, ("standard", "content")),
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
     Rule("fields", _decide_by_weights, _ALL_BUT_ID),
 )
 #: The position of pairs that no rule decided.
 UNDECIDED = len(RULES)
-#: The name of each position; the last is for equal results that no rule joins.
-RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical")
-_IDENTICAL = len(RULES) + 1
-#: Undecided pairs are not proven different.
-PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < UNDECIDED)
+#: The name of each position; the last two are for equal results that no rule joins, and for what a person says.
+RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical", "said")
+_IDENTICAL, SAID = len(RULES) + 1, len(RULES) + 2
+#: Undecided pairs are not proven different, nor are those of two editions: another result of either may have the same title.
+PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RULES].index("edition"))
 
 
 def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
@@ -332,18 +359,22 @@ def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFram
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """Decide as `verify` on pairs of rows, given by their records: rows of one record are the same unless marked `apart`."""
+    """Decide on pairs of rows, given by their records: as a person says, else as `verify`.
+
+    Rows of one record are the same unless marked `apart`.
+    """
     ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
     apart = records.frame["apart"].gather(pairs["left"])
     alike = (pl.col("left") == pl.col("right")) & ~pl.col("same") & ~apart
     # Equal rows are as sure as fields whose weights reach the threshold.
-    return verify(records, ordered, policy).with_columns(
+    found = verify(records, ordered, policy).with_columns(
         pairs["left"],
         pairs["right"],
         rule=pl.when(alike).then(pl.lit(_IDENTICAL, pl.UInt8)).otherwise("rule"),
         same=pl.col("same") | alike,
         confidence=pl.when(alike).then(1.0).otherwise("confidence"),
     )
+    return found if records.said is None else records.said.state(found, SAID)
 
 
 def split_by_type(

@@ -1,4 +1,4 @@
-"""Tables with values of queries beside runs and qrels: the groups of queries, and the outcomes of systems."""
+"""Tables with values of queries beside runs and qrels: groups of queries, outcomes of systems, uses of documents."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import os
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import BadLines
 from goodgain.files.json_text import begins_json, iterate_objects, loads
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.schema import USES
 
 #: Queries that a notice names.
 _EXAMPLES = 3
 
+#: The system of uses that name none, as of runs of logs that name none.
+_ONLY_SYSTEM = "goodgain"
 _TRUTH = {"true": "1", "false": "0"}
 
 
@@ -74,6 +78,51 @@ def read_outcomes(source: Any) -> pl.DataFrame:
             )
         frame = frame.with_columns(number.fill_nan(None))
     return frame.group_by("query_id", "system", maintain_order=True).agg(pl.col(names).mean())
+
+
+def read_uses(source: Any) -> pl.DataFrame:
+    """Read the documents that queries returned, opened and cited: the columns of `USES`.
+
+    Args:
+        source: a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
+            without a system are of one system.
+
+    Raises:
+        InputError: it cannot be read, a value is not a whole number or a truth value, or a document has two rows.
+    """
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    types, needed = USES.polars, USES.required
+    tables = [pl.DataFrame(schema=types)]
+    for one in sources:
+        frame, label = _open_table(one, "uses=", needed)
+        given = [name for name in types if name in frame.columns]
+        texts = [name for name in given if types[name] == pl.String]
+        frame = cast_texts(frame.select(given), texts, label).with_columns(
+            cs.string().str.strip_chars().replace("", None)
+        )
+        for name in (name for name in given if name not in texts):
+            column = frame.get_column(name)
+            if column.dtype == pl.String:
+                column = column.str.to_lowercase().replace(_TRUTH)
+            number = column.clear(len(column)) if column.dtype.is_nested() else column.cast(pl.Float64, strict=False)
+            most = 1 if name == "cited" else float("inf")
+            wrong = frame.get_column(name).filter(
+                column.is_not_null()
+                & ~((number == number.round()) & number.is_between(0, most, closed="both")).fill_null(False)
+            )
+            if len(wrong):
+                raise InputError(f"{label}: {name} has {str(wrong[0])[:80]!r}, which it cannot have. Correct the row.")
+            frame = frame.with_columns(number.cast(types[name]))
+        if frame.select(pl.col("query_id", "doc_id").is_null().any()).transpose().to_series().any():
+            raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
+        tables.append(frame)
+    uses = pl.concat(tables, how="diagonal").with_columns(pl.col("system").fill_null(_ONLY_SYSTEM))
+    key = ["query_id", "system", "replicate", "doc_id"]
+    twice = uses.filter(uses.select(key).is_duplicated())
+    if len(twice):
+        query_id, system, _, doc_id = twice.select(key).row(0)
+        raise InputError(f"uses=: two rows have document {doc_id} of query {query_id} and system {system}. Keep one.")
+    return uses
 
 
 def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:

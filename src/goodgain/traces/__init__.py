@@ -2,9 +2,9 @@
 
 from goodgain.files.results import read_results, write_results
 from goodgain.traces.output.conversion import Conversion, convert_traces
+from goodgain.traces.output.frames_of_traces import read_traces
 from goodgain.traces.output.results_to_run import to_run
 from goodgain.traces.reading.known_formats import formats
-from goodgain.traces.reading.trace_reading import read_traces
 from goodgain.traces.reading_summary import Summary
 
 __all__ = [

@@ -89,6 +89,7 @@ class ToolCall(msgspec.Struct, gc=False):
             instead of an error.
         doc_type: the type of every result (`passage`), if the tool gives it.
         queries: the queries, for a call whose `arguments` do not hold them.
+        opened: the documents that it opened, for a call whose `arguments` do not name them, or of a tool that also searches.
         at: the place in the log.
     """
 
@@ -104,6 +105,7 @@ class ToolCall(msgspec.Struct, gc=False):
     may_lack: bool = False
     doc_type: str | None = None
     queries: tuple[str, ...] | None = None
+    opened: tuple[Any, ...] | None = None
 
     @property
     def answered(self) -> bool:
@@ -121,13 +123,21 @@ class Step(msgspec.Struct, gc=False):
 
 
 class Turn(msgspec.Struct, gc=False):
-    """A message of the user, and the steps that the agent took in answer to it."""
+    """A message of the user, and the steps that the agent took in answer to it.
+
+    Attributes:
+        answer, cited: if uses are read, the text of the final answer (None: the log has none) and its structured citations.
+        opens_are_known: whether the log records which documents were opened; None: it does if it has a call that opens one.
+    """
 
     user_text: str = ""
     steps: list[Step] = msgspec.field(default_factory=list)
     index: int = 0
     query_id: str | None = None
     time: str | None = None
+    answer: str | None = None
+    cited: list[Any] = msgspec.field(default_factory=list)
+    opens_are_known: bool | None = None
 
 
 class Trace(msgspec.Struct, gc=False):
@@ -142,6 +152,7 @@ class Trace(msgspec.Struct, gc=False):
         record: the object it was read from, for query ids by field path.
         at: the place in the log.
         unknown: the items that the format did not understand. A trace with unknown items and no search is an error.
+        iteration: the default unit of an iteration, step or call, if it is not that of the format.
         outcomes: scores, rewards and feedback by name, where `record` does not hold them.
     """
 
@@ -154,4 +165,5 @@ class Trace(msgspec.Struct, gc=False):
     number: int | None = None
     record: Any = None
     unknown: tuple[UnknownItem, ...] = ()
+    iteration: str | None = None
     outcomes: dict[str, float] | None = None

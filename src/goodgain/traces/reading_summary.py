@@ -44,6 +44,8 @@ class Summary(msgspec.Struct):
     iterations: int = 0
     searches: Counter[str] = msgspec.field(default_factory=Counter)
     skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    opening_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    unnamed_opens: int = 0
     systems: Counter[RunName] = msgspec.field(default_factory=Counter)
     results: int = 0
     empty: int = 0
@@ -81,6 +83,7 @@ class Summary(msgspec.Struct):
     earlier_by_id: bool = False
     own_ids: int = 0
     first_own_id: str = ""
+    ids_from: str = ""
     unnamed: int = 0
     first_unnamed: str = ""
 
@@ -162,6 +165,8 @@ class Summary(msgspec.Struct):
                 f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
                 f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
             )
+        if self.ids_from:
+            lines.append(f"query ids from `{self.ids_from}`")
         if self.unnamed:
             lines.append(f"queries that query_ids= does not name: {self.unnamed}")
         if self.searches_elsewhere:
@@ -187,7 +192,8 @@ class Summary(msgspec.Struct):
         lines = []
         for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
             for name, count in counts.most_common():
-                line = f"  {name or 'without a name'} {count}: {describe_tool(name, counted=counted)}"
+                decision = describe_tool(name, counted=counted, opens=self.opening_tools[name] > 0)
+                line = f"  {name or 'without a name'} {count}: {decision}"
                 looking = 0 if counted else self.lookalikes[name]
                 lines.append(line + (f"; {looking} of its answers look like lists of results" if looking else ""))
         return lines or ["  none"]
@@ -264,6 +270,11 @@ class Summary(msgspec.Struct):
             yield (
                 "the traces have no tokens, seconds or prices, so all costs are null; docs/traces lists the formats that "
                 "record them"
+            )
+        if self.unnamed_opens:
+            yield (
+                f"{self.unnamed_opens} calls of tools that open documents name none, and are not in the uses. Where the log "
+                "hides the document, opens are unknown (null)."
             )
         if self.unread:
             yield (

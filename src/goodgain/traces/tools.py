@@ -1,4 +1,4 @@
-"""Decides whether a tool is a search, by the table of known names or else by the words of its name; finds queries."""
+"""Decides whether a tool searches or opens documents, by the table of known names, else by words; finds queries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from goodgain.errors import InputError
 
 ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
-Decision = Literal["search", "search of code", "not a search"]
+Decision = Literal["search", "search of code", "open", "not a search"]
 
 SEARCH: Decision = "search"
 CODE_SEARCH: Decision = "search of code"
+OPEN: Decision = "open"
 NOT_SEARCH: Decision = "not a search"
 
 #: The tools in use, by name. Names are compared in lower case and without punctuation: `WebSearch` is web_search. Searches
@@ -39,19 +40,26 @@ _NAMES: dict[Decision, str] = {
     CODE_SEARCH: """
         grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files
     """,
-    # They open pages, search for tools, replace text, or search for other things than documents: the agent's own notes,
-    # pictures, the user's mail and calendar, prices.
+    # They show one document or page: its address or id is an argument. Two are actions of hosted searches.
+    OPEN: """
+        WebFetch web_fetch fetch visit visit_webpage open_page open_url browser.open url_context get_document get_content
+        get_contents read_page read_url scrape crawl browse extract download tavily_extract tavily_crawl firecrawl_scrape
+        firecrawl_crawl firecrawl_extract crawling_exa web_fetch_exa web_search_call_open_page web_search_open_page
+    """,
+    # They search for tools, replace text, or search for other things than documents: the agent's own notes, pictures, the
+    # user's mail and calendar, prices; or they act inside a page that is open.
     NOT_SEARCH: """
-        WebFetch fetch visit visit_webpage open_page open_url find_in_page get_document tavily_extract tavily_crawl
-        tavily_map firecrawl_scrape firecrawl_crawl firecrawl_map firecrawl_extract crawling_exa web_fetch_exa
+        find_in_page tavily_map firecrawl_map click scroll screenshot
         tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace mcp_list_tools
         search_memory load_memory brave_image_search brave_video_search search_gmail messages_search events_search
         single_flight_search google_trends google_finance firecrawl_search_feedback
         Task Agent python_interpreter final_answer final_result query lookup deep_research
     """,
 }
-#: Ambiguous names: OpenAI's file_search finds documents, Cursor's finds names of files.
-_DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research")
+#: Ambiguous names: OpenAI's file_search finds documents, Cursor's finds names of files; code may search, or compute.
+_DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research", "python_interpreter")
+#: Tools that some agents call with their final answer, by their keys in the table.
+_ANSWERING = {"finalanswer", "finalresult"}
 #: Tools that search only if their arguments have this key: Codex's web tool also opens pages and finds text in them.
 _SEARCHES_WITH = {"webrun": "search_query"}
 
@@ -59,6 +67,14 @@ _SEARCHES_WITH = {"webrun": "search_query"}
 #: `fetch_search_result` opens a page, and memories are the agent's own notes.
 _SEARCH_WORDS = {"search", "searches", "retrieve", "retrieves", "retriever", "retrieval"}
 _OTHER_WORDS = {"visit", "fetch", "find", "memory", "memories"}
+#: Any other tool opens a document if its name has a word of each set.
+_OPEN_WORDS = {"fetch", "open", "visit", "read", "scrape", "browse"}
+_OPENED_WORDS = {
+    *("page", "pages", "webpage", "webpages", "url", "urls", "document", "documents", "link", "links"),
+    *("site", "website"),
+}
+#: The decisions that a name in `tools=` can add, after its equals sign.
+_ADDED: dict[str, Decision] = {"open": OPEN, "search": SEARCH}
 
 #: `mcp__brave-search__get_page`: the server's name says nothing about its tool.
 _MCP_SERVER = re.compile(r"^mcp__.+?__(?=.)", re.IGNORECASE)
@@ -84,16 +100,17 @@ _DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 def decide_tool(name: str) -> Decision:
     """Return the kind of a tool, by the table or else by the words of its name.
 
-    >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "research")]
-    ['search', 'search of code', 'not a search', 'search', 'not a search']
+    >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
+    ['search', 'search of code', 'not a search', 'search', 'open']
     """
     known = _TABLE.get(_normalise_name(name))
     if known is not None:
         return known
     words = [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
-    if not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words):
-        return NOT_SEARCH
-    return NOT_SEARCH if _SEARCH_WORDS.isdisjoint(words) else SEARCH
+    is_other = not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words)
+    if not is_other and not _SEARCH_WORDS.isdisjoint(words):
+        return SEARCH
+    return NOT_SEARCH if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else OPEN
 
 
 def is_known_tool(name: str) -> bool:
@@ -113,6 +130,12 @@ def is_search_tool(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_open_tool(name: str) -> bool:
+    """Return whether a tool of this name opens a document."""
+    return decide_tool(name) == OPEN
+
+
+@lru_cache(maxsize=4096)
 def find_needed_argument(name: str) -> str | None:
     """Return the argument without which a call of a tool of this name is not a search; None if each call is one."""
     return _SEARCHES_WITH.get(_normalise_name(name))
@@ -128,36 +151,77 @@ def has_argument(arguments: Any, key: str) -> bool:
     return not isinstance(arguments, dict) or bool(arguments.get(key))
 
 
-def describe_tool(name: str, *, counted: bool) -> str:
-    """Return the decision on a tool in words, for the summary of a reading."""
+def has_answer(name: str) -> bool:
+    """Return whether the arguments of a tool of this name are the final answer."""
+    return _normalise_name(name) in _ANSWERING
+
+
+def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
+    """Return the decision on a tool in words, for the summary of a reading: whether it was counted, or opened documents."""
     if _normalise_name(name) in _DOUBTFUL_KEYS:
         return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; tools= decides)"
-    if counted:
-        return SEARCH
+    if counted or opens:
+        return SEARCH if counted else "opens a document"
     if decide_tool(name) == CODE_SEARCH:
         return f"{CODE_SEARCH}, counted only if tools= names it"
     return NOT_SEARCH
 
 
-class NamedTools(frozenset[str]):
-    """The names of the search tools as a predicate; a class, because other processes must unpickle it."""
+class ChosenTools:
+    """The caller's choice of tools as a predicate for searches; a class, because other processes must unpickle it.
+
+    Attributes:
+        decisions: the named tools, each with the decision on it.
+        rule: decides on any other tool; None: it is not a search.
+    """
+
+    def __init__(self, decisions: dict[str, Decision], rule: ToolPredicate | None) -> None:
+        self.decisions = decisions
+        self.rule = rule
+
+    def find(self, name: str) -> Decision | None:
+        """Return the decision on a tool by its name, with or without its MCP server; None if it was not named."""
+        return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
 
     def __call__(self, name: str) -> bool:
-        return name in self or _MCP_SERVER.sub("", name) in self
+        found = self.find(name)
+        return found == SEARCH if found is not None else self.rule is not None and self.rule(name)
+
+    def opens(self, name: str) -> bool:
+        """Return whether a tool opens a document."""
+        found = self.find(name)
+        return found == OPEN if found is not None else is_open_tool(name) and not self(name)
 
 
 def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
-    """Return the predicate for the option `tools=`: the function given, one of the names given, or the default."""
+    """Return the predicate for the option `tools=`: the function given, the names given, or the default.
+
+    `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
+    """
     if tools is None:
         return is_search_tool
     if callable(tools):
-        return partial(_call_predicate, tools)
+        return ChosenTools({}, partial(_call_predicate, tools))
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
         raise InputError(
             "tools= takes the names of the search tools, or a function of a name that returns True or False"
         )
-    return NamedTools(names)
+    added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
+    bare = [text for text in names if text.rpartition("=")[0] not in added]
+    return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)
+
+
+def find_open_predicate(is_search: ToolPredicate) -> ToolPredicate:
+    """Return the predicate for tools that open documents, beside one of `make_tool_predicate`."""
+    return is_search.opens if isinstance(is_search, ChosenTools) else is_open_tool
+
+
+def is_chosen(is_search: ToolPredicate, name: str) -> bool:
+    """Return whether the caller decided that a tool is a search, not our rule."""
+    return isinstance(is_search, ChosenTools) and (
+        is_search.rule is not is_search_tool or is_search.find(name) is not None
+    )
 
 
 def _call_predicate(tools: ToolPredicate, name: str) -> bool:
@@ -169,8 +233,16 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:
     """Raise if a log calls none of the tools that the user named as searches."""
-    named = make_tool_predicate(tools)
-    if isinstance(named, NamedTools) and called and not any(map(named, called)):
+    chosen = make_tool_predicate(tools)
+    named = chosen.decisions if isinstance(chosen, ChosenTools) else {}
+    # An agent may have a tool that it never calls; but searches are only those of named tools.
+    if (
+        isinstance(chosen, ChosenTools)
+        and named
+        and chosen.rule is None
+        and called
+        and not any(map(chosen.find, called))
+    ):
         names, others = (", ".join(sorted(some)) for some in (named, filter(None, called)))
         raise InputError(f"tools={[*named]!r}: no tool in these logs is called {names}; they call {others}")
 

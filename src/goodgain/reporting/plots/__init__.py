@@ -1,8 +1,8 @@
 """Plots of the frames that goodgain returns.
 
-Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare`. It draws on `ax` or on
-a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The style of
-other plots stays as it is. To draw with another library, use the data: `plots.curve_data` for `plots.curve`, and so on.
+Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare` or `gg.funnel`. It draws
+on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The
+style of other plots stays as it is. To draw with another library, use the data: `plots.curve_data` for `plots.curve`, and so on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from goodgain.reporting.plots.plot_data import (
     against_spend_data,
     curve_data,
+    funnel_data,
     iterations_used_data,
     new_good_data,
     per_query_data,
@@ -21,13 +22,15 @@ from goodgain.reporting.plots.plot_data import (
 )
 
 if TYPE_CHECKING:
-    from goodgain.reporting.plots.bars import iterations_used, new_good, per_query, what_came_back
+    from goodgain.reporting.plots.bars import funnel, iterations_used, new_good, per_query, what_came_back
     from goodgain.reporting.plots.lines import against_spend, curve, precision_recall
 
 #: The functions that import matplotlib -> their module.
 _LATER = dict.fromkeys(
     ("against_spend", "curve", "precision_recall"), "goodgain.reporting.plots.lines"
-) | dict.fromkeys(("iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars")
+) | dict.fromkeys(
+    ("funnel", "iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars"
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -45,6 +48,8 @@ __all__ = [
     "against_spend_data",
     "curve",
     "curve_data",
+    "funnel",
+    "funnel_data",
     "iterations_used",
     "iterations_used_data",
     "new_good",

@@ -11,12 +11,14 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.use_of_documents import Funnel
 from goodgain.measures.declaration import add_arrow
 from goodgain.reporting.ledger_and_coverage import KINDS
 from goodgain.reporting.plots.canvas import (
     BLUE,
     GREY,
     ORANGE,
+    SKY,
     VERMILLION,
     Entry,
     add_legend,
@@ -29,6 +31,7 @@ from goodgain.reporting.plots.canvas import (
 )
 from goodgain.reporting.plots.plot_data import (
     choose_pair,
+    funnel_data,
     iterations_used_data,
     new_good_data,
     per_query_data,
@@ -181,6 +184,52 @@ def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
     count_on(ax.yaxis)
     remove_frame(ax)
     add_legend(ax, entries, own=own)
+    return ax
+
+
+def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
+    """Draw how many documents each system returned, opened and cited in a query, good ones below others.
+
+    The share above a bar is that of the good ones. A question mark stands for a stage that the logs do not record.
+
+    Args:
+        found: what `gg.funnel` returns.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `funnel_data` returns the data.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/opened_and_cited/"
+    >>> ax = funnel(gg.funnel(folder + "judgments.qrels", folder + "uses.jsonl"))
+    >>> ax.get_ylabel()
+    'documents a query, mean'
+    """
+    rows = funnel_data(found)
+    ax, own = open_ax(ax)
+    places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
+    good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
+    looks: dict[str, dict[str, Any]] = {
+        "good": {"facecolor": BLUE, "edgecolor": "#333333", "linewidth": 0.4},
+        "other or unjudged": {"facecolor": SKY, "hatch": "////", "edgecolor": "#555555", "linewidth": 0.4},
+    }
+    for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
+        ax.bar(places, heights, bottom=below, width=0.8, **look)
+    for place, top, share, is_known in zip(
+        places, good + other, rows.get_column("share"), rows.get_column("good").is_not_null(), strict=True
+    ):
+        said = "?" if not is_known else "" if share is None else f"{share:.0%}"
+        ax.annotate(said, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize="small")
+    ax.margins(y=0.12)
+    ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if rows.height > _MOST_NUMBERS else 0)
+    names = ax.secondary_xaxis(-0.1 if rows.height <= _MOST_NUMBERS else -0.28)
+    systems = rows.get_column("system").unique(maintain_order=True)
+    names.set_xticks([4 * k + 1 for k in range(len(systems))], [break_lines(name, 18) for name in systems])
+    names.tick_params(length=0)
+    names.spines["bottom"].set_visible(False)
+    ax.set_ylabel("documents a query, mean")
+    remove_frame(ax)
+    add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
     return ax
 
 

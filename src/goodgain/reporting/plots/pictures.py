@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import InputError, notice
 from goodgain.files.writing import atomic_write
 
@@ -64,6 +65,13 @@ def draw_comparison(comparison: Comparison) -> Figure:
     legend = [shared[label] for label in DIFFERENCE_LABELS if label in shared]
     _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
+
+
+def draw_funnel(found: Funnel) -> Figure:
+    """Return a figure of the returned, opened and cited documents of each system."""
+    from goodgain.reporting.plots.bars import funnel
+
+    return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
 
 
 def _open_figure(plots: int) -> tuple[Figure, list[Axes]]:

@@ -13,6 +13,7 @@ import polars.selectors as cs
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import subtract_without_residue
+from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.ledger_and_coverage import KINDS
@@ -251,6 +252,31 @@ def choose_pair(
     there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
     listed = ", ".join(f"system={one!r}, against={other!r}" for one, other in there[:10])
     raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair matches; give one of: {listed}")
+
+
+def funnel_data(found: Funnel) -> pl.DataFrame:
+    """Return the data of `plots.funnel`: the mean number of good and other documents of each stage.
+
+    Args:
+        found: what `gg.funnel` returns.
+
+    Returns:
+        system, stage (returned, opened, cited), good, other, and share: good of all. Null where the stage is not known.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/opened_and_cited/"
+    >>> funnel_data(gg.funnel(folder + "judgments.qrels", folder + "uses.jsonl")).filter(system="agent").row(0)
+    ('agent', 'returned', 1.6666666666666667, 1.3333333333333333, 0.5555555555555556)
+    """
+    stages = [
+        found.frame.select(
+            "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
+            share=pl.when(pl.col(stage) > 0).then(pl.col(f"good_{stage}") / pl.col(stage)),
+        )
+        for stage in ("returned", "opened", "cited")
+    ]  # fmt: skip
+    order = pl.col("system").cast(pl.Enum(found.frame.get_column("system")))
+    return pl.concat(stages).sort(order, maintain_order=True)
 
 
 def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:

@@ -6,12 +6,14 @@ A function that meets a value of another type raises an InputError, which names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
 from goodgain.dedup.document_types import snake_case
 from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.expected_values import (
     expect_id,
     expect_list,
@@ -34,6 +36,8 @@ PLAIN_PARTS = {
     *("text", "image", "image_url", "input_audio", "audio", "video", "video_url", "audio_url", "file", "document"),
     *("thinking", "redacted_thinking", "reasoning", "refusal"),
 }
+#: The value of a missing field; None is a possible value.
+ABSENT = object()
 #: The fields of metadata that hold the query's id, the best first.
 _QUERY_IDS = ("query_id", "question_id", "qid")
 #: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
@@ -171,6 +175,9 @@ def _as_message(member: Any) -> Any:
         return member
     rest = {key: value for key, value in member.items() if key not in ("from", "value")}
     speaker = member["from"]
+    if speaker == "function_call" and isinstance(member["value"], str):
+        with suppress(NotJSONError):
+            return {"role": "assistant", "content": None, "tool_calls": [{"function": loads(member["value"])}], **rest}
     role = _SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else speaker
     return {"role": role, "content": member["value"], **rest}
 
@@ -251,3 +258,17 @@ def find_record_id(record: Any) -> str | None:
     """Return the id of a record with a conversation, as in data sets; None for ids of a model's answers."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
+
+
+def follow_path(record: Any, path: str) -> Any:
+    """Return the value at a JSON pointer or a path of names with dots; ABSENT if there is none."""
+    keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
+    for key in keys:
+        key = key.replace("~1", "/").replace("~0", "~")
+        if isinstance(record, dict) and key in record:
+            record = record[key]
+        elif isinstance(record, list) and key.isdecimal() and int(key) < len(record):
+            record = record[int(key)]
+        else:
+            return ABSENT
+    return record

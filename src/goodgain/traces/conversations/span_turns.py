@@ -30,6 +30,9 @@ _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
 #: The attributes where `_drop_bodies` keeps what it read from a span; no log uses these names.
 _MESSAGES, _USAGE, _CALLS = "goodgain.messages", "goodgain.usage", "goodgain.calls"
+_ANSWER = "goodgain.answer"
+#: Where the output of a span that is an object has the answer, the best first.
+_ANSWERS = ("output", "answer", "response", "content", "text", "result")
 #: The attributes with the tokens and the price of a span of a model.
 _USAGE_NAMES = {
     "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
@@ -78,6 +81,13 @@ class _Root:
         )
         return next(filter(None, named), None)
 
+    @property
+    def answer(self) -> str | None:
+        """The final answer: the output of the top, else what the last span of a model says, after all calls of tools."""
+        last = self.select_kind("LLM")[-1:]
+        said = [self.top, *(span for span in last if not span.attributes[_CALLS])]
+        return next(filter(None, (span.get(_ANSWER) for span in said)), None)
+
     def select_kind(self, kind: str) -> list[Span]:
         return [span for span in self.spans if span.kind == kind]
 
@@ -91,7 +101,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
         remedy: how to record the results of a search that lacks them.
     """
     sessions: dict[str, list[_Root]] = {}
-    for root in _select_agents(source, _find_roots(spans, costs=source.costs)):
+    for root in _select_agents(source, _find_roots(spans, costs=source.costs, uses=source.uses)):
         sessions.setdefault(root.key, []).append(root)
     for members in sessions.values():
         members.sort(key=lambda root: root.spans[0].start)
@@ -100,10 +110,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
             queries = _split_session(members)
         for roots in queries:
             with source.handle_errors():
-                turns = [
-                    Turn(root.question, _read_steps(source, root, remedy or _REMEDY), index, root.query_id)
-                    for index, root in enumerate(roots, start=1)
-                ]
+                turns = [_read_turn(source, root, remedy or _REMEDY, k) for k, root in enumerate(roots, start=1)]
                 last = roots[-1]
                 query_id = last.query_id or last.session or last.top.trace_id
                 outcomes = last.top.get(OUTCOMES)
@@ -113,11 +120,16 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 # Turns and conversations
 
 
-def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
+def _read_turn(source: Source, root: _Root, remedy: str, index: int) -> Turn:
+    answer = root.answer if source.uses else None
+    return Turn(root.question, _read_steps(source, root, remedy), index, root.query_id, answer=answer)
+
+
+def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[_Root]:
     """Return the roots among spans. A span whose parent is missing belongs to its trace's root."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
-        _drop_bodies(span, costs=costs)
+        _drop_bodies(span, costs=costs, uses=uses)
         of_trace = traces.setdefault(span.trace_id, {})
         key = span.span_id, span.name, span.start
         if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
@@ -144,7 +156,7 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
     return roots
 
 
-def _drop_bodies(span: Span, *, costs: bool) -> None:
+def _drop_bodies(span: Span, *, costs: bool, uses: bool) -> None:
     """Keep only the needed attributes of a span without results, such as its messages and tool calls.
 
     The bodies of model calls are most of a log, and would fill the memory until the last span is read.
@@ -154,6 +166,7 @@ def _drop_bodies(span: Span, *, costs: bool) -> None:
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
     if span.kind == "LLM" or span.parent_id is None:
         kept[_MESSAGES] = _read_messages(span)
+        kept[_ANSWER] = _read_answer(span) if uses else None
     if span.kind == "LLM":
         kept[_CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
         given = {
@@ -220,6 +233,24 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
     if asked is None:
         return [], ""
     return [text for _, text in messages[:asked] if text], messages[asked][1]
+
+
+def _read_answer(span: Span) -> str | None:
+    """Return the text of a span's output: a model's message, the last message of a list, or a text in an object."""
+    said = [tree.message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
+    given = tree.objects_in(parse_if_json(span.get("gen_ai.output.messages")))
+    said += [tree.message_text(part.get("content")) for one in given for part in tree.objects_in(one.get("parts"))]
+    if said := list(filter(None, said)):
+        return said[-1]
+    output = parse_if_json(span.get("output.value"))
+    held, _ = tree.find_list(output, "messages", "output/messages")
+    if isinstance(output, dict) and held is None:
+        output = next((output[key] for key in _ANSWERS if isinstance(output.get(key), (str, list, dict))), None)
+    last = held[-1] if held else output
+    for _ in range(2):  # LangChain's dumps have the message under data or kwargs
+        if isinstance(last, dict):
+            last = next((last[key] for key in ("data", "kwargs", "content", "parts") if key in last), None)
+    return tree.message_text(last) or None
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:

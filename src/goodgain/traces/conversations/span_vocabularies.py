@@ -136,6 +136,7 @@ def _add(attributes: Attributes, name: str, value: Any) -> None:
 def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     if attributes.get("ai.toolCall.name") is not None:
         return "TOOL"
+    _add(attributes, "output.value", attributes.get("ai.response.text"))
     operation = str(attributes.get("ai.operationId", name))
     if operation.endswith((".doGenerate", ".doStream")):
         calls = decode(attributes.get("ai.response.toolCalls"))

@@ -181,7 +181,7 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
 
 
 def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
-    translated = translate(span.attributes, span.name, source.is_search)
+    translated = translate(span.attributes, span.name, source.is_tool)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
         kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()

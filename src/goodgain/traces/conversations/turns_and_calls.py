@@ -25,6 +25,9 @@ _CACHED = (
     *("cache_creation_input_tokens", "cache_read_input_tokens"),
     *("input_tokens_cache_write", "input_tokens_cache_read"),
 )
+#: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
+_THOUGHTS = {"thought", "thinking", "reasoning", "redacted_thinking", "reasoning_content"}
+_NOTES = ("citations", "annotations")
 #: A larger number is damaged, and sums of such numbers would not fit into a column.
 _MAX_NUMBER = 10**15
 
@@ -64,6 +67,7 @@ class Conversation:
         else:
             last.user_text = f"{last.user_text}\n{text}" if last.user_text else text
         self._user_spoke = True
+        self.say(None)
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
@@ -76,11 +80,41 @@ class Conversation:
             self._spent = add_usages(self._spent, usage)
 
     def step(self, time: Any = None) -> None:
-        """Report a step of the agent; the calls that follow belong to it."""
+        """Report a step of the agent; the calls that follow belong to it, and what was said before is not the answer."""
         if not self._turns:
             self._turns.append(Turn())
         self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
         self._spent = None
+        if self.source.uses:
+            self.say(None)
+
+    def say(
+        self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
+    ) -> None:
+        """Report what the agent says, as text or parts, and what it cites beside them; ignored unless uses are read.
+
+        What is said in the last step of a turn, after the last part that `is_call` finds, is its final answer. None: what
+        was said so far is not the answer.
+        """
+        if not self.source.uses:
+            return
+        if not self._turns:
+            self._turns.append(Turn())
+        turn = self._turns[-1]
+        if content is None:
+            turn.answer, turn.cited = None, []
+            return
+        said: list[str] = [content] if isinstance(content, str) else []
+        turn.cited += cited
+        for part in tree.objects_in([content] if isinstance(content, dict) else content):
+            if is_call is not None and is_call(part):
+                said.clear()
+                turn.answer, turn.cited = None, []
+            elif not any(part.get(key) for key in _THOUGHTS) and as_word(part.get("type")) not in _THOUGHTS:
+                said.append(tree.message_text(part))
+                turn.cited += [note for key in _NOTES if isinstance(notes := part.get(key), list) for note in notes]
+        if text := "\n".join(filter(None, said)):
+            turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
 
     def call(self, call: ToolCall) -> ToolCall:
         """Report a call of a tool in the current step, and return it."""

@@ -133,6 +133,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
                 self.report_kind("block", block, "type", block_at, BLOCKS)
         if role == "assistant" and not stepped and not has_results:
             self.step()
+        if role == "assistant":
+            self.say(content, is_call=is_call_or_result)
         if not any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
             self.add_counted_searches(message.get("usage"), at, _REMEDY)
 
@@ -157,7 +159,12 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
 
 def is_known_block(block: dict[str, Any]) -> bool:
     """Return whether a block holds a call or a result, or is known to hold neither."""
-    return as_word(block.get("type")) in CALL_TYPES | _OTHER_BLOCK_TYPES or is_result_block(block)
+    return as_word(block.get("type")) in _OTHER_BLOCK_TYPES or is_call_or_result(block)
+
+
+def is_call_or_result(block: dict[str, Any]) -> bool:
+    """Return whether a block holds a call, or what a tool returned."""
+    return as_word(block.get("type")) in CALL_TYPES or is_result_block(block)
 
 
 def is_result_block(block: dict[str, Any]) -> bool:

@@ -67,6 +67,8 @@ class _Trajectory(Conversation):
                 if result.get("subagent_trajectory_ref"):
                     self._report_subagents("subagent_trajectory_ref", result_at)
                 _set_output(calls, result, result_at)
+            if not calls:
+                self.say(message or [])
         elif speaker != "system":
             self.report_kind("step", step, "source", at, "system, user or agent")
         if speaker != "agent" and observation is not None and step.get("tool_calls"):

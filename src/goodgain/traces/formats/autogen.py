@@ -70,5 +70,6 @@ class _Messages(Conversation):
             self.user(tree.message_text(content))
         elif kind in _OTHER or kind == "AssistantMessage":
             self.step()
+            self.say(content)
         elif kind != "SystemMessage":
             self.report_kind("message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")

@@ -69,6 +69,7 @@ class _Entries(Conversation):
             if self._new_step or not self.by_reasoning:
                 self.step()
             self._new_step = False
+            self.say(None)
             made, output = self.call(tree.read_call(entry, at, "tool_name")), entry.get("output")
             tree.expect_output(output, f"{at}/output")
             # Published runs lack the output of single calls.
@@ -78,5 +79,7 @@ class _Entries(Conversation):
             self.searches += self.source.is_search(made.tool)
         elif kind in ("reasoning", "output_text"):
             self._new_step = True
+            self.say(None)
+            self.say(entry.get("output") if kind == "output_text" else None)
         else:
             self.report_kind("entry", entry, "type", at, "tool_call, reasoning or output_text")

@@ -221,6 +221,7 @@ class _SessionReader(Conversation):
                 self.call(tree.read_call(block, at, arguments="input"))
             elif anthropic.is_result_block(block):
                 self._read_result(line, block, at, alone=False)
+        self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
         """Read the answer of a tool; if it is alone on its line, the line has it as an object too."""

@@ -195,6 +195,9 @@ class _Thread(Conversation):
             self._stepped = True
         if call is not None:
             self.call(call)
+            self.say(None)
+        elif kind == "agent_message":
+            self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
         """Read a web search; without an action, its query shows whether it searched or opened a page."""
@@ -202,7 +205,8 @@ class _Thread(Conversation):
         call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))
         if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
-            return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, is_search=False, output=None)
+            opened = None if isinstance(action, dict) and action.get("url") else (query,)
+            return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, action, is_search=False, opened=opened)
         if kind == "search" or query.strip():
             asked = action if kind == "search" else query
             return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)

@@ -42,7 +42,10 @@ _NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_co
 _HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
 #: The kinds of grounding chunks, each an object with a URL or a text, and the fields that are kept.
 _CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
-_OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name")
+_OF_CHUNK = (
+    *("uri", "title", "text", "domain", "documentName", "document_name"),
+    *("fileSearchStore", "file_search_store"),
+)
 _QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
 _GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
@@ -197,12 +200,15 @@ class _Contents(vendor_exchanges.JoinedConversation):
         call.queries = tuple(query for query in queries if isinstance(query, str))
         if chunks:
             call.output = []
-        for chunk, chunk_at in chunks:
+        supports = tree.objects_in(tree.get_either(found, "groundingSupports"))
+        numbers = [expect_list(tree.get_either(one, "groundingChunkIndices"), at) for one in supports]
+        for index, (chunk, chunk_at) in enumerate(chunks):
             held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
             if held is None:
                 self.report_keys("grounding chunk", chunk, chunk_at, "a chunk of web, retrievedContext or maps")
             else:
                 call.output.append({name: held[name] for name in _OF_CHUNK if held.get(name) is not None})
+                self.say([], [held] if any(index in of_support for of_support in numbers) else [])
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
         """Read one content; its role says who wrote it, unless `by_agent` does."""
@@ -226,6 +232,10 @@ class _Contents(vendor_exchanges.JoinedConversation):
             self.user(tree.message_text([part for part, _ in parts]))
         for part, part_at in parts:
             self._read_part(part, part_at, grounded=grounded)
+        if by_agent:
+            self.say(
+                [part for part, _ in parts], is_call=lambda part: any(tree.get_either(part, key) for key in _CALLS)
+            )
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
         kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
@@ -342,6 +352,8 @@ class _CliSession(Conversation):
                     _set_output(made, responses[0].get("response") if responses else alone)
                 made.failed = made.failed or call.get("status") in ("error", "cancelled")
             self.tag = tree.text_or_none(message.get("model")) or self.tag
+            if not message.get("toolCalls"):
+                self.say(message.get("content") or [])
         elif kind not in _OTHER_MESSAGES:
             self.report_kind("message", message, "type", at, "user, gemini, info, error, warning")
         self.report_unread("a message", message, at, ("content", "toolCalls", "displayContent"))

@@ -137,6 +137,8 @@ class _Messages(Conversation):
                     notes = tree.walk(part["citations"], f"{part_at}/citations")
                     self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
             self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
+            if not message.get("tool_calls"):
+                self.say(content or [], is_call=lambda part: part.get("type") == "tool_use")
         elif role == "tool":
             output = tree.expect_output(content, f"{at}/content")
             for part, part_at in tree.walk_parts(content, f"{at}/content"):

@@ -4,7 +4,8 @@
         {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "T", "snippet": "..."}]}
     ]}]}]}
 
-A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`.
+A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`. A step may
+have `opens`, the documents that it opened, and a turn an `answer` and its `citations`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from goodgain.traces.conversations.turns_and_calls import read_usage
 from goodgain.traces.expected_values import expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import Step, ToolCall, Trace, Turn
+from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
@@ -42,6 +43,7 @@ class _Search(Struct):
 
 class _Step(Struct):
     searches: list[_Search]
+    opens: list[Any] | None = None
     time: str | None = None
     input_tokens: Any = None
     output_tokens: Any = None
@@ -53,6 +55,8 @@ class _Turn(Struct):
     steps: list[_Step]
     user: str | None = None
     query_id: str | int | None = None
+    answer: str | None = None
+    citations: list[Any] = field(default_factory=list)
 
 
 class _Trace(Struct):
@@ -64,6 +68,8 @@ class _Trace(Struct):
     turns: list[_Turn] | UnsetType | None = UNSET
     steps: list[_Step] | UnsetType = UNSET
     user: str | None = None
+    answer: str | None = None
+    citations: list[Any] = field(default_factory=list)
     metadata: Any = None
 
 
@@ -99,7 +105,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if (found.turns is UNSET) == (found.steps is UNSET):
         raise unexpected_value(at, "either 'turns' or 'steps'", value)
     if found.steps is not UNSET:
-        turns = [_read_turn(source, 1, _Turn(found.steps, found.user), at)]
+        turns = [_read_turn(source, 1, _Turn(found.steps, found.user, None, found.answer, found.citations), at)]
     else:
         given = enumerate(found.turns or [])
         turns = [_read_turn(source, index + 1, turn, f"{at}/turns/{index}") for index, turn in given] or [Turn(index=1)]
@@ -120,5 +126,14 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
             )
             for place, search in enumerate(step.searches)
         ]  # fmt: skip
+        for place, opened in enumerate(step.opens or ()):
+            held = tree.object_or_empty(opened)
+            page = ToolCall("open", f"{at}/steps/{index}/opens/{place}", is_search=False, opened=(opened,))
+            page.output, page.failed = held.get("output", UNANSWERED), held.get("error") not in (None, "", False)
+            calls.append(page)
         steps.append(Step(calls, time=step.time, usage=read_usage(asdict(step)) if source.costs else None))
-    return Turn(turn.user or "", steps, number, expect_id(turn.query_id, at))
+    known = any(step.opens is not None for step in turn.steps) or None
+    return Turn(
+        turn.user or "", steps, number, expect_id(turn.query_id, at), answer=turn.answer, cited=turn.citations,
+        opens_are_known=known,
+    )  # fmt: skip

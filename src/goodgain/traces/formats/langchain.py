@@ -152,6 +152,8 @@ class _Messages(JoinedConversation):
             self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
             self.step()
             self._read_calls(body, at)
+            if not body.get("tool_calls"):
+                self.say(body.get("content"), is_call=lambda part: part.get("type") in ("tool_use", "tool_call"))
         elif kind in ("tool", "function"):
             call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
             output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")

@@ -62,9 +62,35 @@ def read(source: Source) -> Iterator[Trace]:
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     for span in spans:
         for above in iterate_ancestors(span, by_id) if span.kind in _WORK else ():
-            if above.kind == "TOOL" and above.attributes.get(BY_NAME):
+            if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
                 above.kind = "CHAIN"
+    _unite_copies(spans, source)
     return read_span_traces(source, spans, _REMEDY)
+
+
+def _unite_copies(spans: list[Span], source: Source) -> None:
+    """Keep one of several observations of one search: with one input and output, one within the time of the other.
+
+    Two integrations may both record a call. Two calls of the same tool by one parent are two.
+    """
+    kept: dict[tuple[str, str], list[Span]] = {}
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        if span.kind not in ("TOOL", "RETRIEVER") or not (span.kind == "RETRIEVER" or source.is_search(span.name)):
+            continue
+        output = span.attributes.get("output.value")
+        if output is None:
+            continue
+        same = kept.setdefault((span.trace_id, repr((span.attributes.get("input.value"), output))), [])
+        is_copy = any(
+            other.start <= span.start
+            and span.end <= other.end
+            and (other.parent_id, other.name, other.kind) != (span.parent_id, span.name, span.kind)
+            for other in same
+        )
+        if is_copy:
+            span.kind = "CHAIN"
+        else:
+            same.append(span)
 
 
 def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], depth: int = _MAX_DEPTH) -> Iterator[Span]:
@@ -103,7 +129,7 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
     of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}
     span = Span(
-        trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_search),
+        trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_tool),
         read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,
         {**of_trace, BY_NAME: LANGFUSE_KINDS.get(kind) == BY_ITS_NAME, **given}, record.get("level") == "ERROR", at,
     )  # fmt: skip

@@ -140,12 +140,15 @@ class _Messages(vendor_exchanges.JoinedConversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")
         self.report_unread("a message", message, at, _READ)
-        if role in ("tool", "function"):
+        if role in ("tool", "function", "observation"):
             self._read_answer(message, at)
         elif role == "assistant":
             self.spend(message.get("usage"))
             self.step()
             self._read_calls(message, at)
+            if not message.get("tool_calls") and not message.get("function_call"):
+                notes = tree.objects_in(message.get("annotations"))
+                self.say(message.get("content") or [], notes, is_call=lambda part: "tool_call" in part)
         elif role == "user":
             self.user(tree.message_text(message.get("content")))
             self.report_parts("a user message", message.get("content"), f"{at}/content", *_PARTS)
@@ -168,7 +171,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
-        if message["role"] == "tool" and not self.has_open_call(None, name):
+        if message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
         if call_id is None or self.has_call(call_id):

@@ -184,10 +184,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 parts = output if isinstance(output, list) else [output]
                 texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
                 hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
+                call.opened = tuple(hit["url"] for hit in hits if hit["kind"] == "view") or call.opened
                 call.output = [
                     {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
                     for hit in hits if hit["kind"] == "search"
-                ] if hits else output  # fmt: skip
+                ] if hits and call.is_search else output  # fmt: skip
         elif item.get("role") == "user":
             self._read_message(item, at)
 
@@ -195,6 +196,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
         new_step, stepped, client_step = True, False, False
         waiting: list[ToolCall] = []
+        said: list[dict[str, Any]] = []
         for item, at in items:
             kind = as_word(item.get("type"), "message")
             client = kind in _CLIENT_CALLS
@@ -202,6 +204,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 new_step = True
                 if kind == "message":
                     self._read_message(item, at)
+                    said += tree.objects_in(item.get("content"))
                 for part in tree.objects_in(item.get("content")) if self.source.citations else ():
                     notes = [
                         one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"
@@ -212,6 +215,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 continue
             if (call := self._read_call(kind, item, at)) is None:
                 continue
+            said.clear()
             if call.is_search and call.output is UNANSWERED:
                 waiting.append(call)
             if not client and self.has_call(call.call_id):
@@ -224,6 +228,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             self.call(call)
         if items and not stepped:
             self.step()  # an answer without a call is a step: the next user message is a new turn
+        self.say(said)
 
     def _read_message(self, item: dict[str, Any], at: str) -> None:
         if item.get("role") not in _ROLES:
@@ -245,7 +250,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 if does not in _OTHER_ACTIONS:
                     what = f"action of type {does!r} in a web_search_call"
                     self.source.not_understood(what, f"{at}/action", "search or open_page")
-                return ToolCall(f"{kind} {does}", at, call_id, is_search=False, output=None)
+                failed = item.get("status") == "failed"
+                return ToolCall(f"{kind} {does}", at, call_id, action, UNANSWERED, is_search=False, failed=failed)
             urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
             return ToolCall(
                 kind, at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
@@ -284,6 +290,7 @@ def _read_web_run(call: ToolCall) -> ToolCall:
     texts = [query.get("q") for query in tree.objects_in(queries)]
     call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
     call.queries = tuple(text for text in texts if isinstance(text, str))
+    call.opened = tuple(one.get("ref_id") for one in tree.objects_in(asked.get("open"))) or None
     return call
 
 

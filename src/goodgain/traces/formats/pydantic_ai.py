@@ -63,6 +63,9 @@ class _Messages(Conversation):
             self.step(message.get("timestamp"))
         for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)
+        if kind == "response":
+            spoken = ({"type": part.get("part_kind"), "text": part.get("content")} for part in message["parts"])
+            self.say([*spoken], is_call=lambda part: part["type"] in _CALLS | _RETURNS)
         self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
         self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
         self.tag = tree.text_or_none(message.get("model_name")) or self.tag
@@ -86,7 +89,7 @@ class _Messages(Conversation):
             output = _unwrap_hosted(content) if kind == "builtin-tool-return" else tree.or_unanswered(content)
             call = self.answer(call_id, output, at, failed=outcome in _FAILED)
             if outcome in _NOT_MADE:
-                call.is_search = False
+                call.is_search, call.opened = False, ()
         elif kind == "retry-prompt":
             retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
             if part.get("tool_name") is not None and self.has_call(retried):  # else it is about the answer's text

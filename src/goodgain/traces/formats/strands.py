@@ -143,6 +143,9 @@ class _Messages(Conversation):
             self.step()
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
             self.user(tree.message_text([block for block, _ in blocks]))
+        if role == "assistant":
+            spoken = [_read_cited(block) for block, _ in blocks]
+            self.say(spoken, is_call=lambda block: "toolUse" in block)
         for block, at in blocks:
             if "toolUse" in block:
                 use = expect_object(block["toolUse"], f"{at}/toolUse")
@@ -159,3 +162,11 @@ class _Messages(Conversation):
                 self.answer(call_id, output, at, failed=result.get("status") == "error")
             elif _OTHER_BLOCKS.isdisjoint(block):
                 self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")
+
+
+def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block, one with citations as a text with the addresses that it cites."""
+    held = tree.object_or_empty(block.get("citationsContent"))
+    places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
+    cited = [place.get("web") or place.get("document") or place for place in places]
+    return {"text": tree.message_text(held.get("content")), "citations": cited} if held else block

@@ -30,6 +30,8 @@ _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|searc
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
+#: How UI-TARS tells the model what a tool returned.
+_TOLD = re.compile(r"Tool: \S{1,100}\nResult:\n")
 _EXPECTED = "tags of a known dialect, such as <search> and <information>, or <tool_call> and <tool_response>"
 #: The marks of speakers in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
@@ -38,6 +40,9 @@ _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
 #: characters between the two.
 _PROMPT = re.compile(r"Answer the (?:given )?question\b|You (?:are|must|can)\b")
 _QUESTION, _LONGEST_PROMPT = "Question:", 8000
+#: The final answer, and thoughts, which may be cut off.
+_ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|\A.*?</think>", re.DOTALL)
 #: Fields that hold a whole tagged text, the best first.
 _TEXT_FIELDS = (
     *("text", "response", "output", "completion", "generated_text", "prediction", "trajectory", "sequence"),
@@ -255,8 +260,11 @@ class _Speeches(Conversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         self.report_unread("a message", message, at, ("content",))
-        role, text = (expect_text(message.get(key), f"{at}/{key}") for key in ("role", "content"))
-        self._say(role, text, at)
+        role, content = expect_text(message.get("role"), f"{at}/role"), message.get("content")
+        if isinstance(content, list):  # pages and screenshots come as parts
+            self.report_parts("a message", content, f"{at}/content", tree.PLAIN_PARTS)
+            content = tree.message_text(content)
+        self._say(role, expect_text(content, f"{at}/content"), at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
         """Return the trace of the speeches in a text."""
@@ -278,6 +286,8 @@ class _Speeches(Conversation):
                     raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
                 for call, output in zip(self._waiting, found, strict=True):
                     call.output = output.strip("\n")
+            elif len(self._waiting) == 1 and (told := _TOLD.match(text)) is not None:
+                self._waiting[0].output = text[told.end() :]
             elif text.lstrip().startswith("<tool_response>"):
                 raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
@@ -297,6 +307,9 @@ class _Speeches(Conversation):
             start, search = begin
             pieces.append(text[position:start])
             if search is not None:
+                if _is_mention(tagged, search):
+                    position = search.end
+                    continue
                 position = self._read_search(tagged, search, at)
                 stepped = True
                 continue
@@ -320,6 +333,8 @@ class _Speeches(Conversation):
             self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
             self.step()
+        last = _ANSWER.findall(text, position)
+        self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int:
         """Read one search and its results; return where they end: tags inside the pages are not calls."""
@@ -338,6 +353,13 @@ class _Speeches(Conversation):
             call.output = dialect.read(found)
             call.remedy = _SUMMARY if call.output is UNANSWERED else ""
         return position
+
+
+def _is_mention(tagged: TaggedText, search: Tagged) -> bool:
+    """Return whether tags without a query and without results only name the tags, as warnings of an environment do."""
+    begin = tagged.skip_white(search.end)
+    is_answered = any(tagged.text.startswith(dialect.found[0], begin) for dialect in _DIALECTS)
+    return not is_answered and not tagged.text[search.inner_begin : search.inner_end].strip()
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
@@ -363,4 +385,4 @@ def _parse_call(text: str, at: str) -> ToolCall:
         call = {"name": name and name[1], "arguments": text}
     if not isinstance(call.get("name"), str):
         raise unexpected_value(at, "a tool call with a name", text)
-    return ToolCall(call["name"], at, arguments=call.get("arguments"))
+    return ToolCall(call["name"], at, arguments=call.get("arguments", call.get("parameters")))

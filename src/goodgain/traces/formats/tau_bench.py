@@ -66,7 +66,8 @@ class _Messages(Conversation):
         if role == "assistant":
             self.spend(message if message.get("usage") is None else {**message["usage"], "cost": message.get("cost")})
             self.step(message.get("timestamp"))
-            self.read_calls(message.get("tool_calls"), f"{at}/tool_calls")
+            if not self.read_calls(message.get("tool_calls"), f"{at}/tool_calls"):
+                self.say(message.get("content") or [])
         elif role == "tool" and "tool_messages" in message:
             self.read_all(tree.walk(message["tool_messages"], f"{at}/tool_messages"))
         elif role == "tool":

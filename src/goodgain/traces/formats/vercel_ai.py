@@ -63,7 +63,10 @@ def _are_steps(value: Any) -> bool:
 
 
 def _is_step(step: dict[str, Any]) -> bool:
-    has_calls = "toolCalls" in step or _has_model_parts(step.get("content"))
+    calls = step.get("toolCalls")
+    has_calls = (
+        calls == [] or tree.any_object(calls, lambda call: "toolName" in call) or _has_model_parts(step.get("content"))
+    )
     return has_calls and "role" not in step and "finishReason" in step
 
 
@@ -72,6 +75,11 @@ def read(source: Source) -> Iterator[Trace]:
     return read_conversations(
         source, _Messages, _find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
     )
+
+
+def _is_call(part: dict[str, Any]) -> bool:
+    """Return whether a part is a call that the client ran, or the begin of a step."""
+    return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
 
 
 def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
@@ -123,6 +131,7 @@ class _Messages(Conversation):
                 self._read_ui_call(invocation, call_at)
         self._read_parts(tree.walk_parts(content, f"{at}/content"))
         if role == "assistant":
+            self.say(content if isinstance(content, str) else content or parts or [], is_call=_is_call)
             self._add_citations(at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
@@ -132,11 +141,14 @@ class _Messages(Conversation):
         self._made, self._cited = 0, []
         if isinstance(step.get("content"), list):
             self._read_parts(tree.walk(step["content"], f"{at}/content"))
+            self.say(step["content"], is_call=_is_call)
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
                 parts = tree.walk(step.get(key), f"{at}/{key}")
                 self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
             self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
+            if not step.get("toolCalls"):
+                self.say(step.get("text") or [])
         self._add_citations(at)
 
     def _read_parts(self, parts: Iterable[tree.Placed]) -> None:
@@ -178,7 +190,7 @@ class _Messages(Conversation):
         elif state in _FAILED:
             call.output, call.failed = part.get("errorText"), True
         elif state in _NOT_RUN:
-            call.is_search = False
+            call.is_search, call.opened = False, ()
         elif state not in _UNANSWERED and state not in _ANSWERED:
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
@@ -193,7 +205,7 @@ class _Messages(Conversation):
         failed = failed or part.get("isError") is True or kind.startswith("error-")
         call = self.answer(call_id, UNANSWERED, at, failed=failed)
         if kind == "execution-denied":
-            call.is_search = False
+            call.is_search, call.opened = False, ()
         else:
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
@@ -205,11 +217,14 @@ class _Messages(Conversation):
             return
         call.remedy = _REMEDY
         call.is_search = action.get("type") == "search"
+        if as_word(action.get("type")) in ("openPage", "open_page"):
+            call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
         """Report the pages that a message cites; if it has no call, a provider searched for it."""
+        self.say([], self._cited)
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
         if self._cited and self.source.citations:

@@ -1,7 +1,7 @@
 """Assembles the answer in a stream of server-sent events, in the form that the vendor returns without streaming.
 
-The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, and the UI messages of the
-Vercel AI SDK.
+The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, the UI messages of the
+Vercel AI SDK, and deer-flow.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def assemble_events(events: list[Event]) -> Assembled | None:
         return _assemble_responses(events)
     if "message_start" in types:
         return _assemble_anthropic(events)
+    if any("thread_id" in event and "agent" in event for event in events):
+        return _assemble_deer_flow(events)
     if any("candidates" in event for event in events):
         return _assemble_gemini(events)
     if types & {"start", "start-step"} or types & _CALL_STATES.keys():
@@ -72,7 +74,7 @@ def _parse_events(text: str) -> list[Event] | None:
     events: list[Event] = []
     waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
-        data = line[5:].strip() if line.startswith("data:") else ""
+        data = line[5:].strip() if line.startswith("data:") else line if line.startswith('{"') else ""
         if data and data != "[DONE]":
             waiting.append(data)
             if len(waiting) > 1:
@@ -294,3 +296,40 @@ def _add_to_call(parts: list[Event], calls: dict[str, Event], event: Event, kind
     calls[call_id]["state"] = _CALL_STATES.get(kind, calls[call_id]["state"])
     if kind == "tool-output-available" and not event.get("preliminary"):
         calls[call_id].pop("preliminary", None)
+
+
+def _assemble_deer_flow(events: list[Event]) -> Assembled:
+    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls.
+
+    The ids of calls may be empty: then results answer the agent's calls in order.
+    """
+    messages: list[Event] = []
+    by_id: dict[str, Event] = {}
+    waiting: dict[str, list[str]] = {}
+    for event in events:
+        agent, text = str(event.get("agent")), event.get("content")
+        if "tool_call_id" in event:
+            open_calls = waiting.setdefault(agent, [])
+            call_id = event["tool_call_id"] or (open_calls[0] if open_calls else None)
+            if call_id in open_calls:
+                open_calls.remove(call_id)
+            messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
+            continue
+        name = str(event.get("id"))
+        if name not in by_id:
+            by_id[name] = {"role": event.get("role"), "content": ""}
+            messages.append(by_id[name])
+        message = by_id[name]
+        message["content"] += text if isinstance(text, str) else ""
+        for call in _list_objects(event, "tool_calls"):
+            if call.get("name"):
+                call_id = call.get("id") or f"{name}-{len(message.get('tool_calls', []))}"
+                waiting.setdefault(agent, []).append(call_id)
+                made = {"name": call["name"], "arguments": call.get("args") or ""}
+                message.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": made})
+        for piece in _list_objects(event, "tool_call_chunks"):
+            made_calls, index = message.get("tool_calls", []), piece.get("index")
+            place = index if isinstance(index, int) and 0 <= index < len(made_calls) else -1
+            if made_calls and isinstance(made_calls[place]["function"]["arguments"], str):
+                made_calls[place]["function"]["arguments"] += piece.get("args") or ""
+    return Assembled({"messages": messages}, True)

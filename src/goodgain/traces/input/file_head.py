@@ -57,10 +57,13 @@ class FileHead:
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
             return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
-        if self._in_lines or self.name.lower().endswith(JSON_LINES):
+        first, _, rest = start.partition(b"\n")
+        is_pretty = first.strip() in (b"{", b"[") and bool(
+            rest.strip()
+        )  # one value in many lines, whatever the name says
+        if self._in_lines or (self.name.lower().endswith(JSON_LINES) and not is_pretty):
             return "jsonl"
         # If the name does not tell, several lines are JSON Lines if the first is a whole value.
-        first, _, rest = start.partition(b"\n")
         if not rest.strip():
             return "json"
         try:

@@ -15,7 +15,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tools import ToolPredicate, is_search_tool
+from goodgain.traces.tools import ToolPredicate, find_open_predicate, is_search_tool
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
@@ -38,8 +38,12 @@ class Source:
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
         costs: whether the costs of steps are read.
+        uses: whether opened and cited documents are read.
         skip: whether traces that cannot be read are left out.
         is_search: decides which tools are searches, by the caller's choice or by their names.
+        inside: the place of the value that is read, if it is a part of the file.
+        query_path: the field path of query ids that the caller gave, if any.
+        find_reader: returns the `read` of the one known format that claims a value in a file.
         span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
         bytes_read: how many bytes of lines were read so far.
     """
@@ -51,14 +55,22 @@ class Source:
     citations: bool = False
     reranked: bool = False
     costs: bool = False
+    uses: bool = False
     skip: bool = False
     is_search: ToolPredicate = is_search_tool
+    inside: str = ""
+    query_path: str = ""
+    find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
     span: tuple[int, int] | None = None
     line: int = 1
     number: int = 1
     bytes_read: int = field(default=0, init=False)
     _values: int = field(default=0, init=False)
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
+
+    def is_tool(self, name: str) -> bool:
+        """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
+        return self.is_search(name) or (self.uses and find_open_predicate(self.is_search)(name))
 
     @property
     def name(self) -> str:
@@ -79,7 +91,7 @@ class Source:
         if self.head.kind == "table":
             yield read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
-        at = f"{self.path}, at "
+        at = f"{self.path}, at {self.inside}"
         try:
             content = self.bytes()
             self._check_values(content, len(content))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.dedup.said_pairs import Pairs, read_pairs
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs
@@ -53,11 +54,14 @@ def convert_traces(
     costs: str | os.PathLike[str] | None = None,
     queries: str | os.PathLike[str] | None = None,
     outcomes: str | os.PathLike[str] | None = None,
+    uses: str | os.PathLike[str] | None = None,
     system: str | None = None,
     deduplicate: Deduplicate | None = None,
     deduplicate_all: bool = False,
     earlier: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     earlier_queries: Any = None,
+    same: Pairs | None = None,
+    different: Pairs | None = None,
     query_ids: Any = None,
     normalise_url: NormaliseUrl | None = None,
     jobs: int = 1,
@@ -76,6 +80,7 @@ def convert_traces(
         queries: a .jsonl or .parquet file for query_id and text, the user's question: `label` takes it.
         outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
             feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
+        uses: a .jsonl or .parquet file for the documents that were returned, opened and cited: `funnel` takes it.
         system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
         deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
@@ -83,6 +88,7 @@ def convert_traces(
             `deduplicate` is called with their rows as `earlier=`.
         earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame: a query with one of its
             questions gets its id. Without it, queries are joined to those of `earlier` by id only.
+        same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
         query_ids: as for `read_traces`.
         normalise_url: how URLs become ids without deduplication; None: as in deduplication.
         progress: is called with the bytes read so far and in all.
@@ -91,20 +97,25 @@ def convert_traces(
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
     """
-    asked = {"costs": costs, "queries": queries, "outcomes": outcomes}
+    asked = {"costs": costs, "queries": queries, "outcomes": outcomes, "uses": uses}
     tables = {name: Path(path) for name, path in asked.items() if path is not None}
     files = OutputFiles(Path(output), None if results is None else Path(results), tables)
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError("earlier results are joined by deduplication; give deduplicate=")
+    asked_pairs = {"same": same, "different": different}
+    said = {option: read_pairs(pairs, option) for option, pairs in asked_pairs.items() if pairs is not None}
+    if said and deduplicate is None:
+        raise InputError("same= and different= are applied by deduplication; give deduplicate=")
     table = None if query_ids is None else read_query_ids(query_ids)
-    read = ReadOptions(**options, query_ids=table, costs=costs is not None)
-    inputs = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
+    read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
+    inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
     outputs = _check_outputs(paths, files, [*known, *inputs])
     # Queries of several runs, and so their results, can be matched only when all traces are read.
-    postpone = not files.is_one_run or system is not None or bool(known) or earlier_queries is not None
+    # The names in pairs that no result has are known only then, too.
+    postpone = not files.is_one_run or system is not None or bool(known or said) or earlier_queries is not None
     converter = BatchConverter(
-        deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known)
+        deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known), said
     )
     # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
     earlier_ids = (
@@ -123,12 +134,14 @@ def convert_traces(
             for batch in batches:
                 writer.add(batch, summary)
         new_ids = names.join(read, summary)
-        for rows in writer.read_postponed(new_ids):
-            writer.add(converter.convert_rows(rows), summary)
-        writer.finish(new_ids, summary)
+        for rows, mentions in writer.read_postponed(new_ids):
+            writer.add(converter.convert_rows(rows, mentions), summary)
+        writer.finish(new_ids, summary, opens_named=read.opens_named)
         check_tools_called(read.tools, summary.called_tools)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
+    for pairs in said.values():
+        pairs.give_notice()
     return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)
 
 

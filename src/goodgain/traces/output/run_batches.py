@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,12 +27,14 @@ from goodgain.files.writing import (
 )
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
+from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
 from goodgain.traces.reading.query_ids import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
 
 #: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
-#: If there are earlier results, it gets those of the same queries as `earlier=`.
+#: If there are earlier results, it gets those of the same queries as `earlier=`; it gets `same=` and `different=` if given,
+#: and `trust_doc_id=True` with these where all results have ids.
 Deduplicate = Callable[..., Any]
 
 #: Stands for the name of a system in the name of an output.
@@ -69,6 +71,7 @@ class ConvertedBatch(NamedTuple):
         runs, results: the rows of each run, and the results if requested, encoded for their files.
         tables: the other requested tables.
         postponed: rows whose documents or query ids are known only when all traces are read.
+        mentions: what their queries opened and cited.
         deduplicated: queries whose documents were found by deduplication.
     """
 
@@ -76,6 +79,7 @@ class ConvertedBatch(NamedTuple):
     results: EncodedRows | None = None
     tables: Mapping[str, pl.DataFrame] = {}
     postponed: pl.DataFrame | None = None
+    mentions: pl.DataFrame | None = None
     deduplicated: int = 0
 
 
@@ -84,7 +88,7 @@ class BatchConverter:
     """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`.
 
     `postpone`: return the rows unconverted, because more rows of their queries may come. `earlier`: results that already
-    have documents.
+    have documents. `said`: further options of `deduplicate`, pairs of results that are the same or different.
     """
 
     deduplicate: Deduplicate | None
@@ -94,15 +98,18 @@ class BatchConverter:
     system: str | None
     postpone: bool
     earlier: pl.DataFrame | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
         plain = rows.all_have_ids and not self.deduplicate_all
         frame = self._select_system(rows.to_frame(for_run=plain and self.files.results is None and not self.postpone))
+        tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
+        mentions = tables.pop("uses", None)
         if self.postpone:
-            batch = ConvertedBatch([], postponed=frame)
+            batch = ConvertedBatch([], postponed=frame, mentions=mentions)
         else:
-            batch = self._encode_rows(frame) if plain else self.convert_rows(frame)
-        return batch._replace(tables={name: self._select_system(rows.to_table(name)) for name in self.files.tables})
+            batch = self._encode_rows(frame, mentions) if plain else self.convert_rows(frame, mentions)
+        return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of the one system to convert, or of one of its runs, by the name `RunName.label` gives it."""
@@ -111,43 +118,64 @@ class BatchConverter:
         names = [name for name in list_runs(frame) if self.system in (name.system, name.label)]
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
-    def convert_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
-        """Convert whole queries; those in which a result lacks an id are deduplicated first."""
+    def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
+        """Convert whole queries; those in which a result lacks an id are deduplicated first.
+
+        In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
+        """
         if self.deduplicate is None or frame.is_empty():
-            return self._encode_rows(frame)
-        earlier = self.earlier
-        if earlier is not None:
-            earlier = earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
+            return self._encode_rows(frame, mentions)
+        options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True)
         if not self.deduplicate_all:
             lacking = (
                 ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
             )
-            if earlier is not None:
-                # If earlier documents have other names than their doc_ids, doc_ids do not identify them.
-                renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))["query_id"].unique()
-                lacking = lacking | pl.col("query_id").is_in(renamed.implode())
+        if self.earlier is not None:
+            earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
+            options["earlier"] = earlier
+            # Doc_ids do not identify earlier documents with other names. If a person joined two doc_ids, they do.
+            renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))
+            ids = earlier.select("query_id", document="doc_id", is_id=pl.lit(True)).unique()
+            renamed = renamed.join(ids, on=["query_id", "document"], how="left")
+            others = renamed.filter(pl.col("is_id").is_null() | pl.col("doc_id").is_null())["query_id"].unique()
+            lacking = lacking | pl.col("query_id").is_in(others.implode())
+            trusted = trusted or renamed.height > 0
         in_need = frame.select(lacking.alias("lacking")).to_series()
-        if not in_need.any():
-            return self._encode_rows(frame)
+        if not (in_need.any() or trusted):
+            return self._encode_rows(frame, mentions, earlier)
         frame = frame.with_columns(place=pl.int_range(pl.len()))
-        found = self.deduplicate(frame.filter(in_need), **({} if earlier is None else {"earlier": earlier}))
-        whole = pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
-        rest = frame.filter(~in_need).with_columns(document="doc_id")
-        both = pl.concat([whole, rest]).sort("place").drop("place")
-        return self._encode_rows(both)._replace(deduplicated=whole["query_id"].n_unique())
+        whole, rest = frame.filter(in_need), frame.filter(~in_need)
+        parts = [self._add_documents(whole, options)]
+        if trusted:
+            parts.append(self._add_documents(rest, {**options, "trust_doc_id": True}))
+        else:
+            parts.append(rest.with_columns(document="doc_id"))
+        batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
+        return batch._replace(deduplicated=whole["query_id"].n_unique())
 
-    def _encode_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
-        """Encode the run of each system and replicate, and the results with their documents."""
-        results = None
-        if self.files.results is not None:
+    def _add_documents(self, frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+        if self.deduplicate is None or frame.is_empty():
+            return frame.with_columns(document=pl.lit(None, pl.String))
+        found = self.deduplicate(frame, **options)
+        return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
+
+    def _encode_rows(
+        self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
+    ) -> ConvertedBatch:
+        """Encode the run of each system and replicate, and the results with their documents; add the uses."""
+        results, tables = None, {}
+        if self.files.results is not None or mentions is not None:
             frame = add_documents(frame, self.normalise_url)
+        if self.files.results is not None:
             results = encode_rows(frame, self.files.results)
+        if mentions is not None:
+            tables["uses"] = tabulate_uses(mentions, frame, earlier)
         runs = []
         for name in list_runs(frame):
             run = to_run(frame.filter(is_of_run(name)), normalise_url=self.normalise_url)
             runs.append((name, encode_rows(run, self.files.run)))
-        return ConvertedBatch(runs, results)
+        return ConvertedBatch(runs, results, tables)
 
 
 class OutputWriter:
@@ -170,6 +198,7 @@ class OutputWriter:
         self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
         self._tables: dict[str, list[pl.DataFrame]] = {name: [] for name in files.tables}
         self._postponed: list[Path] = []
+        self._mentions: list[pl.DataFrame] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
         """Write a batch.
@@ -192,10 +221,12 @@ class OutputWriter:
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
             with write_with_polars():
                 batch.postponed.write_parquet(self._postponed[-1])
+        if batch.mentions is not None:
+            self._mentions.append(batch.mentions)
         self.deduplicated += batch.deduplicated
 
-    def finish(self, new_ids: Mapping[str, str], summary: Summary) -> None:
-        """Write the other tables, with the ids of joined queries.
+    def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
+        """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`.
 
         Raises:
             InputError: the traces do not hold the chosen system.
@@ -205,7 +236,12 @@ class OutputWriter:
             known = ", ".join(labels) or "one without a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
         for name, batches in self._tables.items():
-            rows, path = rename_queries(pl.concat(batches), new_ids), self._files.tables[name]
+            path = self._files.tables[name]
+            if name == "uses":  # their queries were renamed before
+                rows = self._name_as_runs(finish_uses(pl.concat(batches), opens_named=opens_named))
+                self._appends[path](encode_rows(rows, path))
+                continue
+            rows = rename_queries(pl.concat(batches), new_ids)
             if name == "queries":  # a query has the same text in all systems
                 rows = rows.filter(pl.col("text").str.strip_chars() != "").select("query_id", "text")
                 rows = rows.unique("query_id", keep="first", maintain_order=True)
@@ -263,16 +299,18 @@ class OutputWriter:
             self._appends[path] = self._stack.enter_context(append_rows(path))
         return self._appends[self.runs[label]]
 
-    def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-        """Yield the postponed rows from disk, with the ids of joined queries, whole queries at a time."""
+    def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
+        """Yield the postponed rows from disk and their mentions, with the ids of joined queries, whole queries at a time."""
         if not self._postponed:
             return
+        mentions = rename_queries(pl.concat(self._mentions), new_ids) if self._mentions else None
         rows = rename_queries(pl.scan_parquet(self._postponed), new_ids)
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
         part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
         for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
             chosen = queries["query_id"].to_list()
-            yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
+            is_chosen = pl.col("query_id").is_in(chosen)
+            yield rows.filter(is_chosen).collect(), None if mentions is None else mentions.filter(is_chosen)
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs; a requested deduplication needs none."""

@@ -1,4 +1,4 @@
-"""Finds the format of a file; if no format claims it, says what the file looks like, and why the nearest formats do not.
+"""Finds the format of a file.
 
 A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have:
@@ -6,44 +6,26 @@ A format is a module in the folder `formats`, or an object of the entry point gr
 - `independent(head) -> bool`: whether each line of JSON Lines is one trace, and several processes may share the lines;
 - `ITERATION`: the default iteration;
 - `find(directory) -> list[Path]`: the files to read, one per trace, if a directory as a whole has the format; else none.
-
-The nearest formats are those whose readers know many keys of the file, above all rare ones: the keys are taken from the
-source of the reader. A trial of the reader gives the reason.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
-import re
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 import goodgain.traces.formats as folder
 from goodgain.errors import InputError
 from goodgain.traces.input.file_head import MAX_HEAD, FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.reading_summary import Summary
 
 GROUP = "goodgain.traces"
-#: A word in quotes: perhaps a key or the name of a type in a log.
-_QUOTED_WORD = re.compile(r"[\"']([A-Za-z_][\w.-]{1,60})[\"']")
-#: Keys with names of types, which are as characteristic as keys.
-_TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"}
-#: How many formats the message names, how deep keys are searched, and the length of a reason.
-_NEAREST, _MAX_DEPTH, _LONGEST_REASON = 2, 6, 160
 
 
 @dataclass(frozen=True)
@@ -109,11 +91,11 @@ def get_format(name: str) -> Format:
     return known[name]
 
 
-def detect_format(path: Path, head: FileHead) -> Format:
-    """Return the one format that claims a file.
+def detect_format(path: Path, head: FileHead) -> Format | None:
+    """Return the one format that claims a file; None if no format does.
 
     Raises:
-        InputError: no format claims it, or several do: a wrong format would give wrong numbers.
+        InputError: several formats claim it, or its beginning tells nothing: a wrong format would give wrong numbers.
     """
     known = formats()
     claims = [trace_format for trace_format in known.values() if _is_claimed_by(trace_format, path, head)]
@@ -129,7 +111,13 @@ def detect_format(path: Path, head: FileHead) -> Format:
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
             f"format=: {', '.join(known)}"
         )
-    raise InputError(_describe_unclaimed(path, head, known))
+    return None
+
+
+def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
+    """Return the function that reads a value, if exactly one format claims it."""
+    claims = [known for known in formats().values() if _is_claimed_by(known, Path(head.name), head)]
+    return claims[0].read if len(claims) == 1 else None
 
 
 def is_claimed(name: str, head: FileHead) -> bool:
@@ -149,67 +137,3 @@ def _is_claimed_by(trace_format: Format, path: Path, head: FileHead) -> bool:
             f"{path}: the plugin format {trace_format.name} failed on it ({type(error).__name__}: {error}); "
             "name the format with format=, or repair or uninstall the plugin"
         ) from error
-
-
-def _describe_unclaimed(path: Path, head: FileHead, known: dict[str, Format]) -> str:
-    nearest = _find_nearest(head, known)
-    reasons = " and ".join(f"{trace_format.name} ({_explain(trace_format, path, head)})" for trace_format in nearest)
-    near = f"; the nearest {'are' if len(nearest) > 1 else 'is'} {reasons}" if nearest else ""
-    return (
-        f"{path}: is in no known trace format (it looks like {head.description}){near}; name its format with format= "
-        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
-    )
-
-
-def _find_nearest(head: FileHead, known: dict[str, Format]) -> list[Format]:
-    """Return the formats that know most of the file's keys; a key counts less, the more formats know it."""
-    keys = set(_find_words(head.records))
-    words = {name: _read_vocabulary(trace_format) for name, trace_format in known.items()}
-    spread = Counter(word for vocabulary in words.values() for word in vocabulary)
-    scores = {name: sum(1 / spread[word] ** 2 for word in keys & vocabulary) for name, vocabulary in words.items()}
-    best = sorted(scores, key=lambda name: -scores[name])[:_NEAREST]
-    return [known[name] for name in best if scores[name] > 0]
-
-
-def _find_words(value: Any, depth: int = _MAX_DEPTH) -> Iterator[str]:
-    """Yield the keys in a value, and the names of types."""
-    if isinstance(value, dict):
-        yield from value
-        yield from (name for key, name in value.items() if key in _TYPE_KEYS and isinstance(name, str))
-    if depth and isinstance(value, (dict, list)):
-        for member in value.values() if isinstance(value, dict) else value:
-            yield from _find_words(member, depth - 1)
-
-
-def _read_vocabulary(trace_format: Format) -> set[str]:
-    """Return the words in quotes in the source of a format's module."""
-    with suppress(OSError, TypeError, KeyError):  # a plugin may have no source
-        return set(_QUOTED_WORD.findall(inspect.getsource(sys.modules[trace_format.sniff.__module__])))
-    return set()
-
-
-def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
-    """Return why a format does not claim a file, by reading the file's beginning with it."""
-    content = head.raw
-    if head.kind == "jsonl":  # the whole values in the head
-        content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
-    elif head.kind == "json":
-        content = orjson.dumps(head.value)
-    whole = FileHead(head.name, content, whole=True)
-    source = Source(path, whole, Summary(), lambda: BytesIO(content))
-    try:
-        trace = next(trace_format.read(source), None)
-    except InputError as error:
-        reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
-        reason = reason.partition(", found an object with")[0]  # the message has its keys already
-        return " ".join(reason.split())[:_LONGEST_REASON]
-    except Exception:  # a plugin's own
-        if not trace_format.is_plugin:
-            raise
-        return "its reader failed"
-    unknown = (trace.unknown if trace else ()) + source.take_unknown()
-    if unknown:
-        return f"{unknown[0].what} is not understood"[:_LONGEST_REASON]
-    if trace is None or not any(step.calls for turn in trace.turns for step in turn.steps):
-        return "no call of a tool was found in it"
-    return f"its reader can read the beginning, but the format's marks are missing: pass format={trace_format.name!r} to use it"

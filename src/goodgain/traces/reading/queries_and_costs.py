@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from goodgain.errors import InputError
+from goodgain.traces.conversations.record_tree import follow_path
 from goodgain.traces.conversations.turns_and_calls import add_usages
 from goodgain.traces.expected_values import format_place, parse_time
 from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
-from goodgain.traces.tools import find_needed_argument, has_argument
+from goodgain.traces.tools import find_needed_argument, has_argument, is_chosen
 
 #: The field of the summary that counts searches of each status without results.
 _COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
@@ -23,7 +25,7 @@ class Query(NamedTuple):
     """One turn of a trace that is scored, with its iterations in order and the searches of each.
 
     `left_out`: whether iterations without recorded results were left out. `spent`: the costs of each iteration, then of the
-    answer after the last; empty unless costs are read.
+    answer after the last; empty unless costs are read. `uses`: what was opened and cited; None unless uses are read.
     """
 
     turn: Turn
@@ -31,6 +33,7 @@ class Query(NamedTuple):
     iterations: list[list[SearchCall]]
     left_out: bool
     spent: list[Usage]
+    uses: Uses | None = None
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
@@ -43,6 +46,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     if options.strict and trace.unknown:
         raise make_strict_error(trace.unknown[0])
     used = _choose_turns(trace, options)
+    if options.query_text is not None:
+        _set_question(trace, used[0], options.query_text)
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
         summary.count_unknown(unknown.what, format_place(unknown.at))
@@ -69,6 +74,15 @@ def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     return [next(searching, trace.turns[-1])]
 
 
+def _set_question(trace: Trace, used: Turn, path: str) -> None:
+    """Make the text of a field the question of a trace, instead of what the user said in its turns."""
+    text = follow_path(trace.record, path)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"{format_place(trace.at)}: has no text at {path}; give another path with query_text=")
+    for turn in trace.turns:
+        turn.user_text = text if turn is used else ""
+
+
 def _count_searches(turn: Turn, options: ReadOptions) -> int:
     return sum(_is_search(call, options) for step in turn.steps for call in step.calls)
 
@@ -80,7 +94,12 @@ def _is_search(call: ToolCall, options: ReadOptions) -> bool:
     if not options.is_search_tool(call.tool):
         return False
     needed = find_needed_argument(call.tool)
-    return needed is None or options.tools is not None or has_argument(call.arguments, needed)
+    return needed is None or is_chosen(options.is_search_tool, call.tool) or has_argument(call.arguments, needed)
+
+
+def _is_open(call: ToolCall, options: ReadOptions) -> bool:
+    """Return whether a call opens a document: by its format, else by its name."""
+    return bool(call.opened) if call.opened is not None else not call.is_search and options.is_open_tool(call.tool)
 
 
 def make_strict_error(unknown: UnknownItem) -> InputError:
@@ -98,27 +117,39 @@ def _describe(unknown: UnknownItem) -> str:
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     iterations: list[list[SearchCall]] = []
     ended: list[int] = []
+    opens: list[tuple[int, ToolCall]] = []
     skipped = unparsed = 0
     for step in turn.steps:
         searches: list[SearchCall] = []
+        beside: list[tuple[int, ToolCall]] = []
         for call in step.calls:
-            if _is_search(call, options):
+            is_search = _is_search(call, options)
+            is_open = (
+                bool(call.opened) if call.opened is not None else not is_search and options.is_open_tool(call.tool)
+            )
+            if is_open:  # one beside a search in a step belongs to the iteration before
+                beside.append((0 if iteration == "step" else len(searches), call))
+            if is_search:
                 searches.append(_read_search(call, options, summary))
                 continue
             summary.skipped_tools[call.tool] += 1
+            if is_open:
+                summary.opening_tools[call.tool] += 1
             # If the format decides on a call, its tool's name is not in question.
             if call.is_search is None and looks_like_results(call.output, call.at):
                 summary.lookalikes[call.tool] += 1
-        before = len(iterations)
+        before, kept = len(iterations), []
         # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
         # its results would be incomplete.
         for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
-            if options.unrecorded == "skip" and "unrecorded" in statuses:
-                skipped += 1
-            else:
+            kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)
+            if kept[-1]:
                 iterations.append(group)
+            else:
+                skipped += 1
+        opens += [(before + sum(kept[:number]), call) for number, call in beside]
         ended.append(len(iterations) - before)
     summary.steps += len(turn.steps)
     summary.iterations += len(iterations)
@@ -134,7 +165,14 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     spent = _sum_costs(turn, ended) if options.costs else []
     summary.costs_read += len(spent)
     summary.costs_known += sum(usage != Usage() for usage in spent)
-    return Query(turn, own_id, iterations, skipped > 0, spent)
+    uses = None
+    if options.uses:
+        can_open = bool(opens) or any(
+            _is_open(call, options) for one in trace.turns for step in one.steps for call in step.calls
+        )
+        uses = read_uses(turn, iterations, opens, can_open=can_open)
+        summary.unnamed_opens += uses.unnamed
+    return Query(turn, own_id, iterations, skipped > 0, spent, uses)
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:

@@ -17,6 +17,7 @@ from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.traces.conversations.record_tree import ABSENT, follow_path
 from goodgain.traces.expected_values import describe, format_place
 from goodgain.traces.input.logs_and_archives import base_name
 from goodgain.traces.model import Trace
@@ -32,8 +33,6 @@ EARLIER = RunName("the earlier queries")
 _TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
 #: Characters of a question that a message quotes, and bytes of its key.
 _QUOTED, _KEY_SIZE = 80, 16
-#: The value of a missing field; None is a possible value.
-_ABSENT = object()
 
 
 class Question(NamedTuple):
@@ -276,8 +275,8 @@ def _is_given(own: str, trace: Trace, options: ReadOptions) -> bool:
     chosen = options.query_id
     if not isinstance(chosen, str):
         return chosen is None
-    value = _follow_path(trace.record, chosen)
-    return own == (chosen if value is _ABSENT else str(value))
+    value = follow_path(trace.record, chosen)
+    return own == (chosen if value is ABSENT else str(value))
 
 
 def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:
@@ -291,8 +290,8 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
             ) from error
         return _check_id(value, trace, "query_id= gave"), "function"
     chosen = str(chosen)
-    value = _follow_path(trace.record, chosen)
-    if value is not _ABSENT:
+    value = follow_path(trace.record, chosen)
+    if value is not ABSENT:
         return _check_id(value, trace, f"{chosen} holds"), "path"
     if chosen.startswith("/"):
         raise InputError(
@@ -307,20 +306,6 @@ def _check_id(value: Any, trace: Trace, what: str) -> str:
             f"{format_place(trace.at)}: {what} {describe(value)}, which is not a query id; give text or a whole number"
         )
     return check_name(str(value), "query")
-
-
-def _follow_path(record: Any, path: str) -> Any:
-    """Return the value at a JSON pointer or a path of names with dots."""
-    keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
-    for key in keys:
-        key = key.replace("~1", "/").replace("~0", "~")
-        if isinstance(record, dict) and key in record:
-            record = record[key]
-        elif isinstance(record, list) and key.isdecimal() and int(key) < len(record):
-            record = record[int(key)]
-        else:
-            return _ABSENT
-    return record
 
 
 def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:

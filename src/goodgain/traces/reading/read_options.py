@@ -11,7 +11,7 @@ from goodgain.errors import InputError
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate, make_tool_predicate
+from goodgain.traces.tools import OPEN, ChosenTools, ToolPredicate, find_open_predicate, make_tool_predicate
 
 QueryId = str | Callable[[Trace], str]
 #: A table of query ids: by the key of the question, or by the name of the log.
@@ -26,6 +26,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "reranked": (True, False),
     "strict": (True, False),
     "costs": (True, False),
+    "uses": (True, False),
 }
 
 
@@ -40,12 +41,14 @@ class ReadOptions:
     parse: Parse | None = None
     query_id: QueryId | None = None
     query_ids: QueryIds | None = None
+    query_text: str | None = None
     citations: bool = False
     unrecorded: Literal["raise", "empty", "skip"] = "raise"
     errors: Literal["raise", "skip"] = "raise"
     reranked: bool = False
     strict: bool = False
     costs: bool = False
+    uses: bool = False
     tag: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +65,12 @@ class ReadOptions:
             and not (isinstance(self.query_id, str) and self.query_id)
         ):
             raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
+        if self.query_text is not None and not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
+            raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
+        if self.query_text is not None and self.turns == "all":
+            raise InputError(
+                "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
+            )
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
@@ -72,6 +81,17 @@ class ReadOptions:
     def is_search_tool(self) -> ToolPredicate:
         """The predicate for `tools`."""
         return make_tool_predicate(self.tools)
+
+    @cached_property
+    def is_open_tool(self) -> ToolPredicate:
+        """The predicate for tools that open documents, by `tools`."""
+        return find_open_predicate(self.is_search_tool)
+
+    @property
+    def opens_named(self) -> bool:
+        """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
+        rule = self.is_search_tool
+        return isinstance(rule, ChosenTools) and OPEN in rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:

@@ -19,6 +19,11 @@ _TABLES: dict[str, dict[str, Any]] = {
     "costs": dict(COSTS.polars),
     "queries": _OF_QUERY | {"text": pl.String},
     "outcomes": _OF_QUERY | {"outcome": pl.String, "value": pl.Float64},
+    # A row a mention, and one of the kind `query`. The place of a result is null for a document that no search returned.
+    "uses": _OF_QUERY
+    | {"kind": pl.String, "opened_at": pl.Int64, "name": pl.String}
+    | dict.fromkeys(("iteration", "search", "rank"), pl.Int64)
+    | dict.fromkeys(("failed", "answered", "can_open"), pl.Boolean),
 }
 _PAIRS = RESULTS_SCHEMA["ids"]
 
@@ -71,6 +76,15 @@ class ResultRows:
                 calls = len(query.iterations[iteration - 1]) if iteration else 0
                 self._tables["costs"].append((query_id, system, replicate, iteration, calls, *values))
 
+        if query.uses is not None:
+            of, uses = (query_id, system, replicate), query.uses
+            no_place = (None, None, None)
+            self._tables["uses"].append((*of, "query", None, None, *no_place, None, uses.answered, uses.can_open))
+            self._tables["uses"] += [
+                (*of, one.kind, one.iteration, one.name, *(one.place or no_place), one.failed, None, None)
+                for one in uses.mentions
+            ]
+
     def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
         """Add the outcomes that a log records for a query: its id, system and replicate."""
         self._tables["outcomes"] += [(*query, name, value) for name, value in outcomes.items()]
@@ -97,7 +111,7 @@ class ResultRows:
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return one of the other tables: `costs` (empty if they were not read), `queries` or `outcomes`."""
+        """Return one of the other tables: `costs` and `uses` (empty if they were not read), `queries` or `outcomes`."""
         return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
 
 

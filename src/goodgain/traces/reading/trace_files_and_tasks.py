@@ -136,7 +136,9 @@ def _split_file(file: TraceFile, format_name: str) -> Iterator[TraceFile] | None
     if head.kind != "jsonl" or head.lines_are_messages:
         return None
     trace_format = detect_format(file.path, head) if format_name == "auto" else get_format(format_name)
-    return _split_lines(file._replace(format=trace_format.name)) if trace_format.independent(head) else None
+    if trace_format is None or not trace_format.independent(head):
+        return None
+    return _split_lines(file._replace(format=trace_format.name))
 
 
 def _split_lines(file: TraceFile) -> Iterator[TraceFile]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
-
-import polars as pl
+from typing import Generic, NamedTuple, TypeVar
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
@@ -24,10 +22,9 @@ from goodgain.traces.reading.query_ids import (
     QueryNames,
     name_queries,
     name_run,
-    read_query_ids,
-    rename_queries,
 )
-from goodgain.traces.reading.read_options import QueryId, ReadOptions
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files_and_tasks import (
     Paths,
@@ -38,8 +35,6 @@ from goodgain.traces.reading.trace_files_and_tasks import (
 )
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.recorded_outcomes import find_outcomes
-from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate, check_tools_called
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
@@ -56,104 +51,6 @@ class TraceBatch(NamedTuple, Generic[Value]):
     size: int
     names: list[NamedQuery]
     summary: Summary
-
-
-@overload
-def read_traces(paths: Paths, *, costs: Literal[True], **options: Any) -> tuple[pl.DataFrame, pl.DataFrame]: ...
-
-
-@overload
-def read_traces(paths: Paths, *, costs: Literal[False] = ..., **options: Any) -> pl.DataFrame: ...
-
-
-def read_traces(  # type: ignore[misc]  # overloads would repeat all options
-    paths: Paths, *,
-    format: str = "auto",  # noqa: A002  # the usual name for it
-    turns: Literal["last", "searching", "all"] = "last",
-    iteration: Literal["step", "call"] | None = None,
-    tools: ToolPredicate | Collection[str] | str | None = None,
-    parse: Parse | None = None,
-    query_id: QueryId | None = None,
-    query_ids: Any = None,
-    citations: bool = False,
-    unrecorded: Literal["raise", "empty", "skip"] = "raise",
-    errors: Literal["raise", "skip"] = "raise",
-    reranked: bool = False,
-    strict: bool = False,
-    tag: str | None = None,
-    costs: bool = False,
-    jobs: int = 1,
-    report: Callable[[Summary], object] | None = None,
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
-    """Read the results of every search in agents' traces, one row per result.
-
-    Args:
-        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
-            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
-            one question are one query, under the id of the first system, unless a system was asked it twice.
-        format: the name of a format, or auto: recognised by the beginning of each file.
-        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
-            query, named `<query_id>_<turn>`.
-        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
-        tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
-            search or retrieve in a name.
-        parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
-        query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
-        query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
-            and log (the id, file name or session of the log).
-        citations: count the citations of an answer as the results of a search without recorded results.
-        unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
-        errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
-        reranked: a reranker's list replaces its retriever's.
-        strict: items that are not understood are an error even in a trace with searches, instead of a notice.
-        tag: the name of the system, if `paths` names none; None: the name in the log.
-        costs: return the recorded costs of each iteration too.
-        jobs: how many processes read in parallel. With more than one, the calling script needs
-            `if __name__ == "__main__":`, and functions must be importable.
-        report: called with the `Summary` of the reading; for example `print`.
-
-    Returns:
-        A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
-        with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
-        the columns of `goodgain.schema.COSTS`: the tokens, seconds and money that each iteration adds, null if the log
-        lacks them; iteration 0 is spending after the last search.
-
-    Raises:
-        InputError: a file cannot be read in its format, results cannot be read or are not in the log, a query has no
-            search and something in its trace is not understood, two traces share an id, or one id has two questions in
-            two systems. It names the file and the place in it.
-
-    Example:
-        >>> import json, pathlib, tempfile
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
-        >>> chat = [
-        ...     {"role": "user", "content": "What is BM25?"},
-        ...     {"role": "assistant", "tool_calls": [call]},
-        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
-        ... ]
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
-        >>> _ = path.write_text(json.dumps(chat))
-        >>> read_traces(path).select("query_id", "iteration", "rank", "doc_id").rows()
-        [('q1', 1, 1, 'd1')]
-    """
-    options = ReadOptions(
-        format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
-        query_ids=None if query_ids is None else read_query_ids(query_ids),
-        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
-    )  # fmt: skip
-    summary, names = Summary(), QueryNames()
-    frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
-    new_ids = names.join(options, summary)
-    check_tools_called(tools, summary.called_tools)
-    summary.give_notices()
-    if report is not None:
-        report(summary)
-    results = rename_queries(pl.concat([found for found, _ in frames]), new_ids)
-    return (results, rename_queries(pl.concat([spent for _, spent in frames]), new_ids)) if costs else results
-
-
-def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return rows.to_frame(), rows.to_table("costs")
 
 
 def read_batches(
@@ -228,12 +125,13 @@ def _add_trace(
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
-    queries = read_queries(trace, options, options.iteration or trace_format.iteration, counted)
+    iteration = options.iteration or trace.iteration or trace_format.iteration
+    queries = read_queries(trace, options, iteration, counted)
     run = name_run(trace, system, options)
     named = name_queries(trace, queries, run, options, name)
     counted.formats[trace_format.name] += 1
     searches = sum(counted.searches.values()) - before
-    if searches and options.iteration is None and trace_format.iteration == "call":
+    if searches and options.iteration is None and iteration == "call":
         counted.calls_as_iterations[trace_format.name] += searches
     counted.systems[run] += len(queries)
     if idle := counted.without_search - idle_before:
@@ -277,11 +175,10 @@ def _read_log(
     errors = summary.errors
     chosen = file.format if options.format == "auto" else options.format
     trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
-    source = Source(
-        log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs,
-        skip=options.errors == "skip", is_search=options.is_search_tool, span=file.span, line=file.first_line,
-        number=file.first_number,
-    )  # fmt: skip
+    if trace_format is None:
+        raise InputError(describe_unclaimed(log, options))
+    source = make_source(log, options, summary)
+    source.span, source.line, source.number = file.span, file.first_line, file.first_number
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
     is_empty = True

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.expected_values import as_number
 from goodgain.traces.model import Result, Status
 from goodgain.traces.tool_outputs.result_objects import normalise_keys
@@ -39,6 +40,20 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+#: The beginning of a text in place of a page that could not be opened, as tools write it; Tongyi's repeats URL and goal.
+_NO_PAGE = re.compile(
+    r"""
+      \[visit\]\s | (?:failed|unable)\s+to\s+(?:fetch|read|load|retrieve|open|visit|access|download|scrape)\b
+    | (?:could\s+not|couldn't|cannot|can't)\s+(?:be\s+)?(?:fetch|read|load|retrieve|open|visit|access|download|scrape)
+    | error\s+(?:fetching|reading|loading|opening|accessing|\d{3})\b | http\s+(?:error\s+)?[45]\d\d\b
+    | (?:4\d\d\s+|5\d\d\s+)?(?:(?:page|document|file|url)\s+)?(?:not\s+found|forbidden|bad\s+gateway)\b
+    | The\ useful\ information\ in\ .{0,4000}?Evidence\ in\ page:\s+The\ provided\ webpage\ content\ could\ not\ be\ accessed
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+#: Keys of the text of a page, and the longest text that is read as JSON to find them.
+_PAGE_TEXTS = {"text", "content", "markdown", "body", "pagecontent", "rawcontent", "html", "result", "output"}
+_MAX_JSON_PAGE = 1_000_000
 #: A longer text says more, so it does not count as "nothing found"; nor does an object with more texts.
 _MAX_LENGTH, _MAX_TEXTS = 1000, 3
 #: The query in such a sentence, which may hold a URL.
@@ -106,6 +121,25 @@ def strip_heading(text: str) -> str:
     """Return a text without the heading that repeats the query, which may have any form."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
+
+
+def brings_no_page(output: Any) -> bool:
+    """Return whether what a tool returned in place of a page is a failure, or empty.
+
+    >>> [brings_no_page(output) for output in ("", "[visit] Failed to read page.", {"docid": "d1", "text": ""}, "BM25 is ...")]
+    [True, True, True, False]
+    """
+    if isinstance(output, str):
+        text = output.strip()
+        if text.startswith(("{", "[")) and len(text) <= _MAX_JSON_PAGE and (value := parse_if_json(text)) is not text:
+            return not isinstance(value, str) and brings_no_page(value)
+        return not text or text.startswith(FAILURES) or _NO_PAGE.match(text) is not None or is_nothing_found(text)
+    if isinstance(output, list):
+        return all(map(brings_no_page, output))
+    if isinstance(output, dict):
+        held = [output[key] for key, name in normalise_keys(tuple(output)) if name in _PAGE_TEXTS]
+        return all(map(brings_no_page, held)) if held else not output or has_error(output)
+    return output is None
 
 
 def has_error(item: dict[str, Any]) -> bool:

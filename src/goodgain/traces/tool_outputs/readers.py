@@ -284,7 +284,8 @@ class _OutputReader(NamedTuple):
             elif kind not in ("image", "audio"):
                 blocks.append(part.get("text"))
         outcomes = [self.read_value(block, depth - 1) for block in blocks]
-        if len(outcomes) > 1 and _has_unparsed(outcomes):
+        unread = [block for block, one in zip(blocks, outcomes, strict=True) if one.status == "unparsed"]
+        if len(outcomes) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts

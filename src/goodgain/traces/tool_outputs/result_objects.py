@@ -20,7 +20,7 @@ Object = dict[str, Any]
 #: The keys for each field of a Result, the best first.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
-    "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
+    "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl", "docuri", "documenturi"),
     "title": ("title", "name", "headline", "heading", "pagetitle", "documenttitle"),
     "snippet": (
         *("snippet", "pagecontent", "content", "text", "passage", "contents", "body", "description", "summary"),

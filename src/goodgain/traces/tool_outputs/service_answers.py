@@ -165,8 +165,12 @@ def _read_openai_files(hits: list[Object]) -> list[Object] | None:
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Leave out the pictures among typed results, which have a name and an address, and no text."""
-    kept = [hit for hit in hits if not (hit.get("type") == "image" and "url" in hit and hit.keys() <= _PICTURE_KEYS)]
+    kept = [hit for hit in hits if not _is_picture(hit)]
     return kept if kept and len(kept) < len(hits) else None
+
+
+def _is_picture(hit: Object) -> bool:
+    return hit.get("type") == "image" and ("image_url" in hit or ("url" in hit and hit.keys() <= _PICTURE_KEYS))
 
 
 #: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.

@@ -1,0 +1,321 @@
+"""Finds calls of tools in any JSON by the keys of its objects, and pairs them with their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct, field
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.traces.tool_outputs.outcomes import is_nothing_found
+from goodgain.traces.tool_outputs.result_objects import join_texts, normalise_key, normalise_keys
+from goodgain.traces.tools import is_search_tool
+
+#: The keys of a call and of its answer, the best first, in lower case and without punctuation.
+_TOOLS = ("toolname", "tool", "functionname", "function", "name", "action")
+_ARGUMENTS = (
+    *("args", "arguments", "input", "parameters", "params", "actioninput", "toolinput", "toolargs", "toolarguments"),
+    *("kwargs", "query", "queries", "searchquery"),
+)
+_OUTPUTS = (
+    *("results", "documents", "result", "output", "observation", "observations", "tooloutput", "toolresult"),
+    *("toolresponse", "response", "content"),
+)
+_IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid", "id", "runid")
+_ERRORS = ("error", "iserror", "errormessage", "toolerror")
+#: The keys that say what an object is, and values of them in lower case and without punctuation.
+KINDS = ("type", "event", "kind", "role", "from")
+_ANSWER = re.compile(
+    r"(on)?(tool|function)?(call)?(result|response|output|return|end|finished|observation)s?|tool|function"
+)
+_CALL = re.compile(r"(on)?(tool|function)(call|use|start|request|invocation)s?")
+#: Outputs that stand beside a call in an object, not in it.
+_BESIDE = tuple(name for name in _OUTPUTS if name not in ("content", "response"))
+_AGENTS = {"assistant", "assistantmessage", "ai", "aimessage", "agent", "agentmessage", "model", "bot", "gpt"}
+_USERS = {"user", "usermessage", "human", "humanmessage"}
+#: Pieces of a stream.
+_PIECE = re.compile("chunk|delta|partial")
+_TEXTS = ("content", "text", "message", "value")
+#: Fields that may hold JSON as text.
+_JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
+#: A name is one line, and not a sentence of 80 characters.
+_NAME = re.compile(r"(?=.{1,80}$).*\S.*")
+_MAX_DEPTH = 200
+
+Object = dict[str, Any]
+#: The keys and positions that lead to a value.
+Place = tuple[str | int, ...]
+Holders = tuple[tuple[Place, Object], ...]
+
+
+class Found(Struct):
+    """A call, an answer, a text of the user, or traces that a known format read.
+
+    Attributes:
+        place: where it is.
+        holders: the objects around it with their places, the outermost first, and its own.
+        call: the call.
+        ids: the ids of a call, or of an answer and its call.
+        is_sure: the object names itself a call or an answer, or has the id of a call.
+        is_apart: the answer of the call is another object.
+        tool, output, failed: an answer, which may name its tool.
+        text: a text of the user; empty for a text of the agent, which ends its work.
+        traces: those of a known format.
+    """
+
+    place: Place
+    holders: Holders
+    call: ToolCall | None = None
+    ids: tuple[str, ...] = ()
+    is_sure: bool = False
+    is_apart: bool = False
+    tool: str | None = None
+    output: Any = UNANSWERED
+    failed: bool = False
+    text: str | None = None
+    traces: list[Trace] = field(default_factory=list)
+
+
+class _Fields:
+    """The fields of an object by the meaning of their keys."""
+
+    def __init__(self, item: Object) -> None:
+        self.item = item
+        self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
+
+    def find(self, names: Collection[str]) -> tuple[str | None, Any]:
+        """Return the first of these keys with a value, and the value; if all are null, the first key."""
+        held = [self.keys[name] for name in names if name in self.keys]
+        key = next((key for key in held if self.item[key] is not None), held[0] if held else None)
+        return key, None if key is None else self.item[key]
+
+    @property
+    def kind(self) -> str:
+        """What the object says it is, as a key is spelt; empty if it does not say."""
+        kinds = (normalise_key(value) for key in KINDS if isinstance(value := self.item.get(key), str))
+        return next(filter(None, kinds), "")
+
+    @property
+    def tool(self) -> str | None:
+        """The name of a tool; None if the object has none."""
+        values = (self.item[self.keys[name]] for name in _TOOLS if name in self.keys)
+        names = (value.get("name") if isinstance(value, dict) else value for value in values)
+        return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
+
+    def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
+        """Return the ids under some keys."""
+        return tuple(filter(None, (tree.id_or_none(self.item[self.keys[name]]) for name in names if name in self.keys)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether the object has an error, other than that a search found nothing."""
+        error = self.find(_ERRORS)[1]
+        return error not in (None, "", False, {}, []) and not (isinstance(error, str) and is_nothing_found(error))
+
+
+class CallFinder:
+    """Finds what `Found` describes in a value, and pairs it.
+
+    Args:
+        locate: returns a place in words.
+        is_search: decides whether a tool is a search; by default its name does.
+        read_known: returns the traces of a value that a known format claims; None for any other value.
+        not_understood: is told of an answer without a call.
+    """
+
+    def __init__(
+        self, locate: Callable[[Place], str], is_search: Callable[[str], bool],
+        read_known: Callable[[Any, Place], list[Trace] | None], not_understood: Callable[[str, str, str], None],
+    ) -> None:  # fmt: skip
+        self._locate, self._is_search, self._is_named = locate, is_search, is_search is not is_search_tool
+        self._read_known, self._not_understood = read_known, not_understood
+
+    def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
+        """Return what a list or object holds, in its order.
+
+        Raises:
+            InputError: it nests too deep, or a search holds another one.
+        """
+        if len(place) > _MAX_DEPTH:
+            raise InputError(
+                f"{self._locate(place[:8])}: nests over {_MAX_DEPTH} deep; write its searches in the format jsonl"
+            )
+        if isinstance(value, dict):
+            holders = (*holders, (place, value))
+        if (traces := self._read_known(value, place)) is not None:
+            return [Found(place, holders, traces=traces)]
+        if isinstance(value, dict):
+            return self._find_in_object(_Fields(value), place, holders)
+        return [one for index, member in enumerate(value) for one in self._find_inner(member, (*place, index), holders)]
+
+    def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
+        if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
+            try:
+                value = loads(value)
+            except NotJSONError:
+                return []
+        return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
+
+    def _find_fields(
+        self, item: Object, skipped: Collection[str | None], place: Place, holders: Holders
+    ) -> list[Found]:
+        kept = ((key, value) for key, value in item.items() if key not in skipped)
+        return [one for key, value in kept for one in self._find_inner(value, (*place, key), holders)]
+
+    def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
+        item, at, tool = own.item, self._locate(place), own.tool
+        if _PIECE.search(own.kind):
+            return []  # the whole call comes later
+        fields, key = _find_call_fields(own)
+        arguments_key, arguments = fields.find(_ARGUMENTS)
+        if isinstance(arguments, dict) and "properties" in arguments:
+            return []  # the definition of a tool
+        output_key, output = own.find(_OUTPUTS)
+        if output_key is None and fields is not own:
+            output_key, output = key, fields.find(_OUTPUTS)[1]
+        says_answer, refers = _ANSWER.fullmatch(own.kind) is not None, bool(own.ids(_IDS[:-2]))
+        if own.kind in _USERS:
+            text_key, text = own.find(_TEXTS)
+            told = join_texts([text] if isinstance(text, dict) else text) or ""
+            skipped = [text_key] if isinstance(text, str) else []
+            return [Found(place, holders, text=told), *self._find_fields(item, skipped, place, holders)]
+        if tool is not None and arguments_key is not None:
+            call = ToolCall(
+                tool, at, next(iter(own.ids()), None), arguments, tree.or_unanswered(output), failed=own.failed
+            )
+            call.remedy = "its answer is not in the log"
+            is_search = self._is_search(tool)
+            if not is_search and not self._is_named:
+                self._check_output(output, call, (*place, output_key or ""), holders)
+            skipped = [arguments_key, key, output_key if is_search else None]
+            inner = self._find_fields(item, skipped, place, holders)
+            inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
+            if inside is not None and is_search:
+                raise InputError(
+                    f"{at}: the search {tool} holds the search {inside.tool} ({inside.at}); name the one that counts with tools="
+                )
+            is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
+            return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
+        if output_key is not None and (says_answer or refers or tool is not None):
+            is_sure = says_answer or refers
+            answer = Found(
+                place,
+                holders,
+                ids=own.ids(),
+                is_sure=is_sure,
+                tool=tool,
+                output=tree.or_unanswered(output),
+                failed=own.failed,
+            )
+            return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
+        output_key, output = own.find(_BESIDE)
+        inner = self._find_fields(item, [output_key], place, holders)
+        if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
+            return [Found(place, holders, text="")]
+        return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
+
+    def _check_output(self, output: Any, call: ToolCall, place: Place, holders: Holders) -> None:
+        """Refuse a search in the output of another tool: an agent may have made it, or a page may claim so."""
+        for one in self._find_inner(output, place, holders):
+            if one.call is not None and self._is_search(one.call.tool):
+                raise InputError(
+                    f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
+                    "it, name the tools that search with tools="
+                )
+
+    def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
+        """Give an object's output to the call in it, or a list of outputs to its calls; else look inside the output."""
+        waiting = [one for one in inner if one.call is not None and not one.call.answered]
+        answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
+        if not waiting or output is None or len(answers) != len(waiting):
+            return self._find_inner(output, place, holders)
+        for one, answer in zip(waiting, answers, strict=True):
+            assert one.call is not None
+            one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
+        return []
+
+    def pair(self, found: list[Found]) -> list[Found]:
+        """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
+
+        Raises:
+            InputError: answers without ids leave open which call they belong to.
+        """
+        kept: list[Found] = []
+        by_id: dict[str, Found] = {}
+        guesses: list[tuple[Found, list[Found]]] = []
+        for one in found:
+            if one.call is not None:
+                copy = next((by_id[name] for name in one.ids if name in by_id and _is_copy(by_id[name], one)), None)
+                if copy is not None:
+                    _merge(copy, one)
+                    continue
+                by_id.update(dict.fromkeys(one.ids, one))
+            elif one.text is None and not one.traces:
+                named = next((by_id[name] for name in one.ids if name in by_id), None)
+                waiting = [other for other in kept if other.call is not None and not other.call.answered]
+                if one.tool is not None:
+                    waiting = [other for other in waiting if other.call and other.call.tool == one.tool]
+                if named is None and not waiting:
+                    if one.is_sure and one.tool is not None and self._is_search(one.tool):
+                        self._not_understood("answer without a call", self._locate(one.place), "a call before it")
+                    continue
+                guesses += [(one, waiting)] if named is None and len(waiting) > 1 else []
+                _answer(named or waiting[0], one)
+            kept.append(one)
+        for answer, waiting in guesses:
+            if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
+                raise InputError(
+                    f"{self._locate(answer.place)}: the answer could belong to several calls; {left[0]} has none; "
+                    "write the searches in the format jsonl"
+                )
+        return [one for one in kept if one.call is None or one.is_sure or one.call.answered]
+
+
+def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
+    """Return the fields with the arguments and output of a call: an object's own, or of the one object in it that has them.
+
+    `{"tool": "search", "state": {"input": ..., "output": ...}}`. With the key of the inner object.
+    """
+    if own.tool is None or own.find(_ARGUMENTS)[0] is not None or _ANSWER.fullmatch(own.kind):
+        return own, None
+    named = own.find(_TOOLS)[1]
+    for key, value in own.item.items():
+        if isinstance(value, dict):
+            inner = _Fields(value)
+            if (inner.tool is None or value is named) and inner.find(_ARGUMENTS)[0] is not None:
+                return inner, key
+    return own, None
+
+
+def _answer(call: Found, answer: Found) -> None:
+    made = call.call
+    if made is not None and not made.answered:  # an answer may be sent twice: the first one counts
+        made.output, made.failed, call.is_sure = answer.output, answer.failed, True
+
+
+def _is_copy(one: Found, other: Found) -> bool:
+    """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
+    first, second = one.call, other.call
+    if first is None or second is None or first.tool != second.tool:
+        return False
+    asked, again = (_parse(call.arguments) for call in (first, second))
+    return not asked or not again or asked == again
+
+
+def _parse(arguments: Any) -> Any:
+    with suppress(NotJSONError):
+        return loads(arguments) if isinstance(arguments, str) else arguments
+    return arguments
+
+
+def _merge(one: Found, copy: Found) -> None:
+    if one.call is not None and copy.call is not None:
+        one.call.arguments = one.call.arguments or copy.call.arguments
+        if not one.call.answered and copy.call.answered:
+            one.call.output, one.call.failed = copy.call.output, copy.call.failed

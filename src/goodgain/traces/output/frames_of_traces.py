@@ -1,0 +1,135 @@
+"""Reads agents' traces into frames: results, costs and uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Literal, overload
+
+import polars as pl
+
+from goodgain.traces.output.results_to_run import add_documents
+from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
+from goodgain.traces.reading.query_ids import QueryNames, read_query_ids, rename_queries
+from goodgain.traces.reading.read_options import QueryId, ReadOptions
+from goodgain.traces.reading.results_table import ResultRows
+from goodgain.traces.reading.trace_files_and_tasks import Paths
+from goodgain.traces.reading.trace_reading import read_batches
+from goodgain.traces.reading_summary import Summary
+from goodgain.traces.tool_outputs.readers import Parse
+from goodgain.traces.tools import ToolPredicate, check_tools_called
+
+
+@overload
+def read_traces(paths: Paths, *, uses: Literal[True], **options: Any) -> tuple[pl.DataFrame, ...]: ...
+
+
+@overload
+def read_traces(
+    paths: Paths, *, costs: Literal[True], uses: Literal[False] = ..., **options: Any
+) -> tuple[pl.DataFrame, pl.DataFrame]: ...
+
+
+@overload
+def read_traces(
+    paths: Paths, *, costs: Literal[False] = ..., uses: Literal[False] = ..., **options: Any
+) -> pl.DataFrame: ...
+
+
+def read_traces(  # type: ignore[misc]  # overloads would repeat all options
+    paths: Paths, *,
+    format: str = "auto",  # noqa: A002  # the usual name for it
+    turns: Literal["last", "searching", "all"] = "last",
+    iteration: Literal["step", "call"] | None = None,
+    tools: ToolPredicate | Collection[str] | str | None = None,
+    parse: Parse | None = None,
+    query_id: QueryId | None = None,
+    query_ids: Any = None,
+    query_text: str | None = None,
+    citations: bool = False,
+    unrecorded: Literal["raise", "empty", "skip"] = "raise",
+    errors: Literal["raise", "skip"] = "raise",
+    reranked: bool = False,
+    strict: bool = False,
+    tag: str | None = None,
+    costs: bool = False,
+    uses: bool = False,
+    jobs: int = 1,
+    report: Callable[[Summary], object] | None = None,
+) -> pl.DataFrame | tuple[pl.DataFrame, ...]:  # fmt: skip
+    """Read the results of every search in agents' traces, one row per result.
+
+    Args:
+        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
+            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
+            one question are one query, under the id of the first system, unless a system was asked it twice.
+        format: the name of a format, or auto: recognised by the beginning of each file.
+        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
+            query, named `<query_id>_<turn>`.
+        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
+        tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
+            search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.
+        parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
+        query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
+        query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
+            and log (the id, file name or session of the log).
+        query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
+        citations: count the citations of an answer as the results of a search without recorded results.
+        unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
+        errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
+        reranked: a reranker's list replaces its retriever's.
+        strict: items that are not understood are an error even in a trace with searches, instead of a notice.
+        tag: the name of the system, if `paths` names none; None: the name in the log.
+        costs: return the recorded costs of each iteration too.
+        uses: return the documents that were returned, opened and cited too.
+        jobs: how many processes read in parallel. With more than one, the calling script needs
+            `if __name__ == "__main__":`, and functions must be importable.
+        report: called with the `Summary` of the reading; for example `print`.
+
+    Returns:
+        A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
+        with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
+        the columns of `goodgain.schema.COSTS`: the tokens, seconds and money that each iteration adds, null if the log
+        lacks them; iteration 0 is spending after the last search. With `uses=True`, last one with the columns of
+        `goodgain.schema.USES`: its doc_ids are those of `to_run` of the frame.
+
+    Raises:
+        InputError: a file cannot be read in its format, results cannot be read or are not in the log, a query has no
+            search and something in its trace is not understood, two traces share an id, or one id has two questions in
+            two systems. It names the file and the place in it.
+
+    Example:
+        >>> import json, pathlib, tempfile
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
+        >>> chat = [
+        ...     {"role": "user", "content": "What is BM25?"},
+        ...     {"role": "assistant", "tool_calls": [call]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
+        ... ]
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
+        >>> _ = path.write_text(json.dumps(chat))
+        >>> read_traces(path).select("query_id", "iteration", "rank", "doc_id").rows()
+        [('q1', 1, 1, 'd1')]
+    """
+    options = ReadOptions(
+        format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
+        query_ids=None if query_ids is None else read_query_ids(query_ids), query_text=query_text,
+        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
+        uses=uses,
+    )  # fmt: skip
+    summary, names = Summary(), QueryNames()
+    frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
+    new_ids = names.join(options, summary)
+    check_tools_called(tools, summary.called_tools)
+    summary.give_notices()
+    if report is not None:
+        report(summary)
+    results, spent, mentions = (rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True))
+    tables = [results, *([spent] if costs else [])]
+    if uses:
+        found = tabulate_uses(mentions, add_documents(results))
+        tables.append(finish_uses(found, opens_named=options.opens_named))
+    return tuple(tables) if len(tables) > 1 else results
+
+
+def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    return rows.to_frame(), rows.to_table("costs"), rows.to_table("uses")
