@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["Path", "mutated", "places"]
+__all__ = ["Path", "changed", "mutated", "places"]
 
 Path = tuple[Any, ...]
 
@@ -54,8 +54,8 @@ def mutated(content: bytes, chance: random.Random) -> tuple[bytes, str]:
         value = json.loads(whole[number])
     except ValueError:
         return _flipped(content, chance)
-    changed, what = _changed(value, chance)
-    whole = [*whole[:number], json.dumps(changed).encode(), *whole[number + 1 :]]
+    damaged, what = changed(value, chance)
+    whole = [*whole[:number], json.dumps(damaged).encode(), *whole[number + 1 :]]
     return b"\n".join(whole), what
 
 
@@ -78,7 +78,7 @@ def _flipped(content: bytes, chance: random.Random) -> tuple[bytes, str]:
     return bytes(damaged), f"flipped {at}"
 
 
-def _changed(value: Any, chance: random.Random) -> tuple[Any, str]:
+def changed(value: Any, chance: random.Random) -> tuple[Any, str]:
     """A document with one field dropped, or one value replaced."""
     value = copy.deepcopy(value)
     path = chance.choice(list(places(value)))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from goodgain.errors import InputError
+from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
+from tests.support.counts import how_many
 
 from .conftest import by_iteration
+from .mutations import changed
 
 _QUESTION = {"role": "user", "content": "Who measured the dunes?"}
 _USE = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "dunes"}}
@@ -87,6 +90,27 @@ def test_a_damaged_cassette_and_one_of_endless_aliases_are_errors(tmp_path: Path
     bomb.write_text("\n".join(lines))
     with pytest.raises(InputError, match="aliases repeat over"):
         read_traces(bomb)
+
+
+def test_a_cassette_of_which_one_value_is_of_another_type_is_read_or_is_one_sentence(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    for _ in range(how_many(40, full=1_000)):
+        cassette, what = changed(chance.choice(list(_CASSETTES.values())), chance)
+        path = tmp_path / "cassette.yaml"
+        path.write_text(yaml.safe_dump(cassette))
+        try:
+            read_traces(path, unrecorded="empty", errors="skip")
+        except InputError as error:
+            assert str(path) in str(error) and "\n" not in str(error), what
+        except GoodgainNotice:
+            pass
+
+
+def test_what_yaml_holds_and_json_cannot_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "cassette.yaml"
+    path.write_text(yaml.safe_dump(_CASSETTES["parsed bodies"]).replace("model: m", "1: m"))
+    with pytest.raises(InputError, match=r"the cassette has a value that JSON cannot hold \(Dict key must be"):
+        read_traces(path)
 
 
 def test_settings_in_yaml_beside_logs_of_a_folder_are_left_alone(tmp_path: Path) -> None:

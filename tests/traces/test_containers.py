@@ -22,6 +22,7 @@ from tests.support.counts import how_many
 
 from .conftest import STEPS, by_iteration
 from .logs import WRITERS, conversation, docs
+from .mutations import changed
 
 Json = Any
 
@@ -289,26 +290,28 @@ def test_the_blocks_of_an_anthropic_stream_are_searches_with_their_results(save:
     assert assembled.value["usage"] == {"output_tokens": 9} and assembled.value["stop_reason"] == "end_turn"
 
 
+_CHUNK_OF_WEB = {"web": {"uri": "https://a.example", "title": "A"}}
+_GEMINI = [
+    {"candidates": [{"content": {"parts": [{"text": "So"}]}, "groundingMetadata": {"groundingChunks": [_CHUNK_OF_WEB]}}]},
+    {"candidates": [{"content": {"parts": [{"functionCall": {"name": "search", "args": {}}}]}, "finishReason": "STOP",
+                     "groundingMetadata": {"groundingChunks": [_CHUNK_OF_WEB], "webSearchQueries": ["q"]}}]},
+]  # fmt: skip
+_UI = [
+    {"type": "start", "messageId": "m"}, {"type": "start-step"},
+    {"type": "tool-input-available", "toolCallId": "c1", "toolName": "search", "input": {"query": "a"}},
+    {"type": "tool-output-available", "toolCallId": "c1", "output": docs("d1")},
+    {"type": "tool-input-available", "toolCallId": "c2", "toolName": "mcp", "input": {}, "dynamic": True},
+    {"type": "tool-output-error", "toolCallId": "c2", "errorText": "no"}, {"type": "finish"},
+]  # fmt: skip
+
+
 def test_the_pieces_of_gemini_and_of_the_ui_stream_are_put_together() -> None:
-    chunk = {"web": {"uri": "https://a.example", "title": "A"}}
-    gemini = [
-        {"candidates": [{"content": {"parts": [{"text": "So"}]}, "groundingMetadata": {"groundingChunks": [chunk]}}]},
-        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "search", "args": {}}}]}, "finishReason": "STOP",
-                         "groundingMetadata": {"groundingChunks": [chunk], "webSearchQueries": ["q"]}}]},
-    ]  # fmt: skip
-    found = assemble_stream(_stream(gemini))
+    found = assemble_stream(_stream(_GEMINI))
     assert found is not None and found.is_whole
     (candidate,) = found.value["candidates"]
     assert len(candidate["content"]["parts"]) == 2
-    assert candidate["groundingMetadata"] == {"groundingChunks": [chunk], "webSearchQueries": ["q"]}
-    ui = [
-        {"type": "start", "messageId": "m"}, {"type": "start-step"},
-        {"type": "tool-input-available", "toolCallId": "c1", "toolName": "search", "input": {"query": "a"}},
-        {"type": "tool-output-available", "toolCallId": "c1", "output": docs("d1")},
-        {"type": "tool-input-available", "toolCallId": "c2", "toolName": "mcp", "input": {}, "dynamic": True},
-        {"type": "tool-output-error", "toolCallId": "c2", "errorText": "no"}, {"type": "finish"},
-    ]  # fmt: skip
-    found = assemble_stream(_stream(ui, done=True))
+    assert candidate["groundingMetadata"] == {"groundingChunks": [_CHUNK_OF_WEB], "webSearchQueries": ["q"]}
+    found = assemble_stream(_stream(_UI, done=True))
     assert found is not None and found.is_whole
     (message,) = found.value
     assert message["parts"] == [
@@ -363,13 +366,32 @@ def test_recorded_exchanges_whose_answers_are_streams_are_read(save: Callable[..
         read_traces(save(json.dumps(cut), "log.json"), format="openai_chat")
 
 
+_RESPONSE = [
+    {"type": "response.created", "response": {"id": "r", "object": "response", "output": []}},
+    {"type": "response.output_item.done", "output_index": 0, "item": _item(1, "u:1")},
+    {"type": "response.completed", "response": {"id": "r", "object": "response", "output": [_item(1, "u:1")]}},
+]
+_DEER = [
+    {"thread_id": "t", "agent": "a", "id": "m", "role": "assistant", "tool_calls": [{"name": "web_search", "args": "", "id": "c"}]},
+    {"thread_id": "t", "agent": "a", "id": "m", "tool_call_chunks": [{"args": '{"query": "q"}', "index": 0}]},
+    {"thread_id": "t", "agent": "a", "id": "r", "tool_call_id": "c", "content": json.dumps([{"type": "page", "url": "u:1"}])},
+]  # fmt: skip
+
+
 def test_damaged_streams_are_read_or_are_one_sentence(save: Callable[..., Path]) -> None:
     chance = random.Random(2)
-    for _ in range(how_many(60, full=2_000)):
-        content = bytearray(_stream(chance.choice([_CHAT, _ANTHROPIC]), done=True).encode())
-        for _ in range(chance.choice((1, 4))):
+    for _ in range(how_many(120, full=4_000)):
+        events = chance.choice([_CHAT, _ANTHROPIC, _GEMINI, _UI, _RESPONSE, _DEER])
+        if by_value := chance.random() < 0.5:
+            events, _ = changed(events, chance)
+            events = events if isinstance(events, list) else [events]
+        written = (
+            _stream(events, done=True) if chance.random() < 0.5 else "".join(f"{json.dumps(one)}\n" for one in events)
+        )
+        content = bytearray(written.encode())
+        for _ in range(0 if by_value else chance.choice((1, 4))):
             content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        path = save(content.decode("utf-8", "replace"))
+        path = save(content.decode("utf-8", "replace"), chance.choice(("stream.txt", "stream.jsonl")))
         try:
             read_traces(path, unrecorded="empty", errors="skip")
         except InputError as error:

@@ -188,7 +188,7 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
     items: list[Any] = []
     begun: Event = {}
     for event in events:
-        kind, response = event.get("type"), event.get("response")
+        kind, response = str(event.get("type")), event.get("response")
         if kind == "response.output_item.done":
             items.append(event.get("item"))
         elif kind in _RESPONSE_ENDS and isinstance(response, dict):
@@ -237,7 +237,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
 def _join_block(pieces: list[Event]) -> Event:
     block = _join_pieces(pieces)
     if arguments := block.pop("partial_json", None):
-        parsed = _parse_object(arguments)
+        parsed = _parse_object(str(arguments))
         block["input"] = arguments if parsed is None else parsed
     return block
 
@@ -331,5 +331,5 @@ def _assemble_deer_flow(events: list[Event]) -> Assembled:
             made_calls, index = message.get("tool_calls", []), piece.get("index")
             place = index if isinstance(index, int) and 0 <= index < len(made_calls) else -1
             if made_calls and isinstance(made_calls[place]["function"]["arguments"], str):
-                made_calls[place]["function"]["arguments"] += piece.get("args") or ""
+                made_calls[place]["function"]["arguments"] += str(piece.get("args") or "")
     return Assembled({"messages": messages}, True)

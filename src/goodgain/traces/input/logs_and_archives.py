@@ -56,7 +56,7 @@ _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
 #: How a cassette begins, within so many bytes; and the first event of an answer, by its type.
 _CASSETTE = re.compile(rb'^(?:\s*\{)?\s*"?(?:interactions|http_interactions)"?\s*:', re.MULTILINE)
 _CASSETTE_START = 1 << 12
-_FIRST_EVENTS = {"response.created", "message_start"}
+_FIRST_EVENTS = ("response.created", "message_start")
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: What zipfile raises for damaged, encrypted and unknown content.
@@ -245,10 +245,10 @@ def _assemble(log: Log) -> Log:
     is_cassette = _CASSETTE.search(head.raw[:_CASSETTE_START]) is not None
     if not is_cassette and head.kind != "events" and not _has_event_lines(head):
         return log
+    what = "the cassette" if is_cassette else "the stream of events"
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
-        what = "the cassette" if is_cassette else "the stream of events"
         raise InputError(f"{log.path}: {what} is larger than 256 MiB; write one answer per file")
     text = content.decode("utf-8", "replace")
     if is_cassette:
@@ -257,7 +257,10 @@ def _assemble(log: Log) -> Log:
         assembled = assemble_stream(text)
     if assembled is None:
         return log
-    whole = orjson.dumps(assembled.value, default=str)
+    try:
+        whole = orjson.dumps(assembled.value, default=str)
+    except orjson.JSONEncodeError as error:
+        raise InputError(f"{log.path}: {what} has a value that JSON cannot hold ({error}); remove it") from None
     return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
 
 
