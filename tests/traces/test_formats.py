@@ -242,6 +242,28 @@ def test_tagged_calls_with_careless_json_are_read_by_name(save: Callable[..., Pa
     assert by_iteration(read_traces(save(json.dumps({"messages": messages}) + "\n", "log.jsonl"))) == [["d1"]]
 
 
+def test_tagged_responses_that_repeat_their_call_are_read_by_their_label(save: Callable[..., Path]) -> None:
+    def write(query: str, found: str, *, mark: str) -> str:
+        call = f'{{"name": "wikipedia_search", "arguments": {{"query": "{query}"}}}}'
+        return f"<tool_response>{call}\n{found}\n</tool_response>\n" if mark else f"<tool_call>\n{call}\n</tool_call>\n"
+
+    found = {"a": 'result: \n"A"\nOne.\n\nTwo.\n\n"B"\nThree.', "b": "error: \nTimeoutError()"}
+    calls, answers = (
+        "".join(write(query, text, mark=mark) for query, text in found.items()) for mark in ("", "answer")
+    )
+    text = (
+        f"<|im_start|>user\nWhat?<|im_end|>\n<|im_start|>assistant\n<think>x</think> {calls}<|im_end|>\n"
+        f"<|im_start|>user\n{answers}<|im_end|>\n<|im_start|>assistant\n\\boxed{{A}}<|im_end|>"
+    )
+    results = read_traces(save(json.dumps({"response": text}) + "\n", "log.jsonl"))
+    columns = ("search_query", "rank", "title", "snippet", "status")
+    assert results.select(columns).rows() == [
+        ("a", 1, "A", "One.\n\nTwo.", "ok"),
+        ("a", 2, "B", "Three.", "ok"),
+        ("b", 0, None, None, "error"),
+    ]
+
+
 def test_tagged_texts_in_json_lines_are_numbered_traces(save: Callable[..., Path]) -> None:
     lines = [
         json.dumps({"qid": name, "response": f'<search>a</search><information>Doc 1(Title: "{name}") t</information>'})

@@ -24,6 +24,8 @@ from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 _CALL, _CALL_END = "<tool_call>", "</tool_call>"
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
+#: The labels of ReCall's responses, below the repeated call.
+_RECALL = re.compile(r"\s*(result|output|error):\s*")
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
 #: A text of these dialects has at least one of these tags; the second finds tags of other dialects.
 _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|search)_query\|)>|\\boxed\{")
@@ -256,7 +258,7 @@ class _Speeches(Conversation):
     """Reports speeches, all in one turn: tool responses come in the user's role."""
 
     _asked = False
-    _waiting: Sequence[ToolCall] = ()
+    _waiting: Sequence[tuple[ToolCall, str]] = ()  # each with its text
 
     def read(self, message: dict[str, Any], at: str) -> None:
         self.report_unread("a message", message, at, ("content",))
@@ -284,10 +286,10 @@ class _Speeches(Conversation):
                 found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
                 if len(found) != len(self._waiting):
                     raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
-                for call, output in zip(self._waiting, found, strict=True):
-                    call.output = output.strip("\n")
+                for (call, written), output in zip(self._waiting, found, strict=True):
+                    _answer(call, written, output.strip("\n"))
             elif len(self._waiting) == 1 and (told := _TOLD.match(text)) is not None:
-                self._waiting[0].output = text[told.end() :]
+                self._waiting[0][0].output = text[told.end() :]
             elif text.lstrip().startswith("<tool_response>"):
                 raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
@@ -299,7 +301,7 @@ class _Speeches(Conversation):
 
     def _read_assistant(self, text: str, at: str) -> None:
         position = 0
-        self._waiting = waiting = list[ToolCall]()
+        self._waiting = waiting = list[tuple[ToolCall, str]]()
         pieces: list[str] = []
         stepped = False
         tagged = TaggedText(text)
@@ -318,11 +320,11 @@ class _Speeches(Conversation):
                 stepped = True
             end = tagged.find(_CALL_END, start)
             position = end + len(_CALL_END) if end >= 0 else len(text)
-            call = _parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at)
-            waiting.append(self.call(call))
+            written = text[start + len(_CALL) : end if end >= 0 else len(text)].strip()
+            waiting.append((self.call(_parse_call(written, at)), written))
             inline = tagged.find_span([_RESPONSE], position)
             if inline and inline.begin == tagged.skip_white(position):  # calls and responses are in one text
-                waiting.pop().output = text[inline.inner_begin : inline.inner_end]
+                _answer(*waiting.pop(), text[inline.inner_begin : inline.inner_end])
                 position = inline.end
                 stepped = False
         rest = "".join([*pieces, text[position:]])
@@ -353,6 +355,14 @@ class _Speeches(Conversation):
             call.output = dialect.read(found)
             call.remedy = _SUMMARY if call.output is UNANSWERED else ""
         return position
+
+
+def _answer(call: ToolCall, written: str, output: str) -> None:
+    """Set the output of a call; ReCall repeats the call before it."""
+    if (text := output.lstrip()).startswith(written) and (label := _RECALL.match(text, len(written))) is not None:
+        call.output, call.failed = _read_passages(text[label.end() :]), label[1] == "error"
+    else:
+        call.output = output
 
 
 def _is_mention(tagged: TaggedText, search: Tagged) -> bool:
