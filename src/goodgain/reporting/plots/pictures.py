@@ -62,7 +62,8 @@ def draw_comparison(comparison: Comparison) -> Figure:
         numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
         ax.set_title(numbers, fontsize="small", loc="left")
         shared |= {entry.label: entry._replace(number="") for entry in entries}
-    legend = [shared[label] for label in DIFFERENCE_LABELS if label in shared]
+    order = {label: place for place, label in enumerate(DIFFERENCE_LABELS)}
+    legend = sorted(shared.values(), key=lambda entry: order.get(entry.label, len(order)))
     _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
 
