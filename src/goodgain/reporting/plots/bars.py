@@ -318,7 +318,7 @@ def _draw_mean(ax: Axes, pair: dict[str, Any], level: float) -> list[Entry]:
     ax.axhspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
     return [
         Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1], f"{pair['difference']:+.3g}"),
-        Entry(Patch(**band), f"{name_interval(level)} of the mean"),
+        Entry(Patch(**band), name_interval(level)),
     ]
 
 
