@@ -22,13 +22,13 @@ def show_progress() -> Iterator[Progress]:
     Yields a function to tell it by, for other threads. The bar needs a terminal as standard error. Do not print inside the
     `with`; notices wait until the bar is gone.
     """
-    if not sys.stderr.isatty():
+    console = open_console(sys.stderr) if sys.stderr.isatty() else None
+    if console is None or not console.is_interactive:
         yield tell_progress
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    console = open_console(sys.stderr)
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
     bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.add_task("working", total=None)

@@ -178,11 +178,12 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     entries = []
-    look: dict[str, Any]
-    for name, label, width, look in (
-        ("last", "last search", 0.8, {"facecolor": ORANGE, "hatch": "////", "edgecolor": "#555555", "linewidth": 0.4}),
-        ("last_good", "last new good document", 0.4, {"facecolor": BLUE, "edgecolor": "#333333", "linewidth": 0.4}),
-    ):
+    edge = {"edgecolor": "#333333", "linewidth": 0.4}
+    bars: list[tuple[str, str, float, dict[str, Any]]] = [
+        ("last", "last search", 0.8, {"facecolor": ORANGE, "hatch": "////", **edge}),
+        ("last_good", "last new good document", 0.4, {"facecolor": BLUE, **edge}),
+    ]
+    for name, label, width, look in bars:
         ax.bar(iterations, rows.get_column(name).to_numpy(), width=width, **look)
         entries.append(Entry(Patch(**look), label))
     _label_iterations(ax, 0, rows.height - 1)
