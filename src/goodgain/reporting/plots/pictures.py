@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from goodgain.reporting.plots.canvas import Entry
+    from goodgain.reporting.plots.canvas import Entry, Picture
 
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
@@ -35,7 +35,7 @@ def check_picture_name(path: Path) -> None:
         )
 
 
-def draw_curves(frame: pl.DataFrame) -> Figure:
+def draw_curves(frame: pl.DataFrame) -> Picture:
     """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
     from goodgain.reporting.plots.lines import draw_against_spend, draw_curve
 
@@ -75,7 +75,7 @@ def draw_funnel(found: Funnel) -> Figure:
     return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
 
 
-def _open_figure(plots: int) -> tuple[Figure, list[Axes]]:
+def _open_figure(plots: int) -> tuple[Picture, list[Axes]]:
     from goodgain.reporting.plots.canvas import Picture
 
     shown = min(plots, _MOST_PLOTS)
