@@ -88,7 +88,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
     )
     said = escape_html(f"{measures} of {systems}; the table below has the numbers")
     png = b64encode(draw_curves(curve)._repr_png_()).decode()
-    plot = f'<img src="data:image/png;base64,{png}" alt="{said}" style="max-width:100%;width:520px">'
+    plot = f'<img src="data:image/png;base64,{png}" alt="{said}" style="max-width:100%;width:520px" />'
     return ShownFrame(curve, plot + _write_rows(curve, rows))
 
 
