@@ -65,7 +65,6 @@ def open_file(browser: Browser) -> Iterator[Callable[[Path], Opened]]:
 
     def open_(path: Path) -> Opened:
         opened = Opened(context.new_page())
-        address = path.resolve().as_uri()
         own = (path.resolve().as_uri(), "data:")
 
         def hear(said: ConsoleMessage) -> None:
