@@ -15,18 +15,14 @@ def show_versions() -> None:
     goodgain ...
     Python ...
     """
+    import contextlib
     import platform
     import re
     from importlib import metadata
 
     print(f"goodgain {__version__}")
     print(f"Python {platform.python_version()} on {platform.platform()}")
-    for requirement in metadata.requires("goodgain") or []:
-        name, _, extra = re.sub(r"[\s<>=!~\[;]", " ", requirement, count=1).partition(" ")
-        if name == "goodgain" or re.search(r"extra == ['\"](dev|docs)['\"]", extra):
-            continue
-        try:
+    used = [text for text in metadata.requires("goodgain") or [] if not re.search("extra == .(dev|docs).", text)]
+    for name in sorted({re.split(r"[\s<>=!~\[;]", text, maxsplit=1)[0] for text in used} - {"goodgain"}):
+        with contextlib.suppress(metadata.PackageNotFoundError):
             print(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            if "extra ==" not in extra:
-                print(f"{name} is not installed, and goodgain needs it")
