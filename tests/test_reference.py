@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ import make_reference
 
 @pytest.mark.parametrize(("file", "text"), [*make_reference.write_pages()], ids=lambda part: part[:12])
 def test_a_page_of_the_reference_is_up_to_date(file: str, text: str) -> None:
+    if file == "command_line.md" and tuple(map(int, version("click").split(".")[:2])) < (8, 5):
+        pytest.skip("click before 8.5 lays help out in another way; the page is that of 8.5")
     written = (make_reference.FOLDER / file).read_text(encoding="utf-8")
     assert written == text, f"docs/reference/{file} is out of date: run `make reference`"
 
