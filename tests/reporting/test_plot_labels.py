@@ -63,7 +63,8 @@ def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
     ledger = make_ledger(iterations)
     totals = pl.concat([make_curve(1, iterations, measure) for measure in ("NumGood", "nCG")])
     name = "a rather long name of a system " * 3
-    of_ledger = (plots.what_came_back(ledger, system=name), plots.iterations_used(ledger, system=name))
+    qrels = {f"q{q}": {"d": 2} for q in range(60)}
+    of_ledger = (plots.what_came_back(ledger, system=name), plots.iterations_used(ledger, qrels=qrels, system=name))
     for ax in (*of_ledger, plots.new_good(totals.with_columns(system=pl.lit(name)))):
         check_labels(ax.figure)  # type: ignore[arg-type]
 
