@@ -15,7 +15,7 @@ from goodgain.errors import InputError
 from goodgain.formats import read_qrels
 from goodgain.hosts import import_host
 from goodgain.hosts.trace_scorer import TraceScorer
-from goodgain.measures.names import Measures
+from goodgain.measures.names import Measures, parse_measures
 
 __all__ = ["scorer"]
 
@@ -42,7 +42,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     """
     # The log records the arguments: a path, by which Inspect can create the scorer again, but no table of labels.
     given = os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else read_qrels(qrels)
-    return _register()(given, measures, rel=rel, **options)
+    names = measures if isinstance(measures, str) else " ".join(map(str, parse_measures(measures)))
+    return _register()(given, names, rel=rel, **options)
 
 
 def __getattr__(name: str) -> Any:
@@ -57,13 +58,14 @@ def _register() -> Any:
     inspect = import_host("inspect_ai.scorer", "inspect")
 
     def goodgain(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
-        scoring = TraceScorer(qrels, measures, format="inspect_ai", rel=rel, **options)
+        ids = "the ids of the samples"
+        scoring = TraceScorer(qrels, measures, format="inspect_ai", query_ids_are=ids, rel=rel, **options)
 
         async def score(state: Any, target: Any) -> Any:
             try:
                 found = scoring.score(_write_sample(state))
             except InputError as error:
-                return inspect.Score.unscored(reason="scoring_failed", explanation=str(error))
+                return inspect.Score(value=math.nan, explanation=str(error))  # NaN: unscored
             values = {name: math.nan if value is None else value for name, value in found.values.items()}
             made = {"signature": found.signature, "notes": found.notes}
             return inspect.Score(value=values, explanation=found.explanation, metadata=made)

@@ -38,6 +38,7 @@ class TraceScorer:
         qrels: what `goodgain.read_qrels` takes.
         measures: what `goodgain.evaluate` takes.
         format: the format of the traces.
+        query_ids_are: where the host has the query id of a trace, for errors.
         rel: the smallest good label, as in `goodgain.evaluate`.
         options: of `goodgain.read_traces`.
 
@@ -52,13 +53,13 @@ class TraceScorer:
         measures: Measures,
         *,
         format: str,  # noqa: A002  # as in read_traces
+        query_ids_are: str,
         rel: float | None = None,
         **options: Any,
     ) -> None:
         self._qrels = read_qrels(qrels)
         self._measures = parse_measures(measures, rel=rel)
-        self._options = {"format": format, **options}
-        self.names = [str(measure) for measure in self._measures]
+        self._options, self._query_ids_are = {"format": format, **options}, query_ids_are
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:
@@ -76,7 +77,9 @@ class TraceScorer:
             judged = self._qrels.select_queries(ids)
             if not len(judged):
                 names = ", ".join(map(repr, ids))
-                raise InputError(f"the qrels have no judgments of the query {names}; use one id in qrels and traces")
+                raise InputError(
+                    f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
+                )
             run = to_run(results)
             scores = evaluate(judged, run, self._measures)
             rows = ledger(judged, run, rel=find_thresholds(self._measures)[0])
