@@ -50,6 +50,12 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
 
     def goodgain(inputs: Any, expectations: Any, trace: Any) -> list[Any]:
         record = json.loads(trace.to_json())
+        kinds = [str(span["attributes"].get("mlflow.spanType")) for span in record["data"]["spans"]]
+        if len(kinds) == 1 and not re.search("RETRIEVER|TOOL", kinds[0]):
+            raise InputError(
+                "the trace is one span without a search: MLflow makes such traces of inputs and outputs; evaluate traces, and "
+                "trace the agent's search tool: @mlflow.trace(span_type='RETRIEVER')"
+            )
         for given in (inputs, expectations):
             if isinstance(given, dict) and "query_id" in given:
                 record["info"].setdefault("tags", {}).setdefault("query_id", str(given["query_id"]))
