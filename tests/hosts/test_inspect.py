@@ -157,7 +157,10 @@ def test_a_sample_without_judgments_is_unscored_and_says_why(tmp_path: Path) -> 
     log = run_eval(tmp_path, scorer({"q1": QRELS["q1"]}, "CG nCG@2"), samples=("q1", "q2"), epochs=1)
     score = log.samples[1].scores["goodgain"]
     assert all(map(math.isnan, score.value.values()))
-    assert score.explanation == "the qrels have no judgments of the query 'q2'; their query ids must be the ids of the samples"
+    assert (
+        score.explanation
+        == "the qrels have no judgments of the query 'q2'; their query ids must be the ids of the samples"
+    )
     assert [(one.scored_samples, one.unscored_samples) for one in log.results.scores] == [(1, 1), (1, 1)]
     run = read_runs(log, epochs=1)[0]
     assert means_of(log) == gg.evaluate({"q1": QRELS["q1"]}, run, "CG nCG@2").mean()
