@@ -102,7 +102,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
             with mlflow.start_run(run_name=str(system), nested=True):
                 mlflow.log_metrics(_read_metrics(means))
                 points = pl.DataFrame() if curve is None else curve.filter(pl.col("system") == system)
-                for (iteration,), at in points.group_by("iteration") if len(points) else ():
+                for (iteration,), at in points.group_by("iteration", maintain_order=True) if len(points) else ():
                     mlflow.log_metrics(_read_metrics(at), step=iteration)
 
 
