@@ -130,7 +130,8 @@ def test_data_without_a_trace_is_an_error_not_an_agent_that_never_searched(store
 def test_each_feedback_says_what_each_search_found(traces: Any) -> None:
     one = traces[traces["tags"].map(lambda tags: tags["query_id"]) == "q1"]
     result = mlflow.genai.evaluate(data=one, scorers=[scorer(QRELS, "NumGood")])
-    (said,) = result.result_df["NumGood/rationale"]
+    (assessments,) = result.result_df["assessments"]
+    (said,) = (found["rationale"] for found in assessments if found["assessment_name"] == "NumGood")
     assert said.splitlines() == [
         "iteration 1: 2 results, 1 new and good, 0 repeated, 1 unjudged",
         "iteration 2: 2 results, 1 new and good, 1 repeated, 0 unjudged",
