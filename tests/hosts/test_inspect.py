@@ -182,6 +182,11 @@ def test_a_sample_whose_agent_only_called_other_tools_counts_as_one_without_a_se
     assert score.explanation == "no search; tools called: search"
 
 
+def test_a_wrong_option_is_an_error_before_the_first_sample() -> None:
+    with pytest.raises(gg.InputError, match="iteration='round' is not known"):
+        scorer(QRELS, "CG", iteration="round")
+
+
 @solver
 def ask_a_subagent() -> Any:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
