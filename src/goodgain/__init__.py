@@ -6,6 +6,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
+
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.evaluation import evaluate, flatten
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
