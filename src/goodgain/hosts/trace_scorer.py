@@ -1,0 +1,92 @@
+"""Scores one trace at a time, as the hosts of agents hand them out: reads its searches, and scores its query."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
+from goodgain.evaluation import evaluate
+from goodgain.formats import read_qrels
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.reporting.ledger_and_coverage import ledger
+from goodgain.traces import read_traces, to_run
+
+
+class TraceScores(NamedTuple):
+    """The values of one trace.
+
+    Attributes:
+        values: name of a measure -> value; None if it is not finite.
+        explanation: what each iteration found, a line each.
+        notes: the notices about this trace.
+        signature: the versions and settings behind the values.
+    """
+
+    values: dict[str, float | None]
+    explanation: str
+    notes: list[str]
+    signature: dict[str, Any]
+
+
+class TraceScorer:
+    """Scores traces of one format with one table of qrels.
+
+    Args:
+        qrels: what `goodgain.read_qrels` takes.
+        measures: what `goodgain.evaluate` takes.
+        format: the format of the traces.
+        query_ids_are: where the host has the query id of a trace, for errors.
+        rel: the smallest good label, as in `goodgain.evaluate`.
+        options: of `goodgain.read_traces`.
+
+    Raises:
+        InputError: the qrels cannot be read.
+        MeasureError: a measure is unknown.
+    """
+
+    def __init__(
+        self,
+        qrels: Any,
+        measures: Measures,
+        *,
+        format: str,  # noqa: A002  # as in read_traces
+        query_ids_are: str,
+        rel: float | None = None,
+        **options: Any,
+    ) -> None:
+        self._qrels = read_qrels(qrels)
+        self._measures = parse_measures(measures, rel=rel)
+        self._options, self._query_ids_are = {"format": format, **options}, query_ids_are
+        warn_of_labels(self._qrels.frame, self._measures, rel=rel)
+
+    def score(self, log: bytes) -> TraceScores:
+        """Return the scores of the trace in a log. With turns="all" they are means over its turns.
+
+        Raises:
+            InputError: the log cannot be read, or its query has no judgments.
+        """
+        given: list[GoodgainNotice] = []
+        with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            path.write_bytes(log)
+            results = read_traces(path, **self._options)
+            ids = results.get_column("query_id").unique(maintain_order=True).to_list()
+            judged = self._qrels.select_queries(ids)
+            if not len(judged):
+                names = ", ".join(map(repr, ids))
+                raise InputError(
+                    f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
+                )
+            run = to_run(results)
+            scores = evaluate(judged, run, self._measures)
+            rows = ledger(judged, run, rel=find_thresholds(self._measures)[0])
+        lines = [
+            f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
+            f"{row['Dup']} repeated, {row['Unjudged']} unjudged"
+            for row in rows.iter_rows(named=True)
+        ]
+        notes = list(dict.fromkeys(map(str, given)))
+        return TraceScores(scores.means, "\n".join(lines) or "no search", notes, scores.signature)

@@ -1,0 +1,1 @@
+"""Scores inside Inspect, against its real package."""

@@ -1,0 +1,1 @@
+"""Scores inside MLflow, against its real package."""
