@@ -17,4 +17,4 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 
 def test_tests_stand_in_folders_named_as_those_of_the_package() -> None:
     folders = {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")}
-    assert folders <= MODULES | {"support"}
+    assert folders <= MODULES | {"support", "browser"}
