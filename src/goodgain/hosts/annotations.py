@@ -43,6 +43,12 @@ class NotWrittenError(GoodgainError):
 
     exit_status = 1
 
+    @classmethod
+    def of(cls, why: str, written: int, total: int) -> NotWrittenError:
+        """Return the error for a reason and the number of annotations that were written before."""
+        again = ". The same command replaces them and goes on" if written else ""
+        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
+
 
 def annotate(
     qrels: Any,

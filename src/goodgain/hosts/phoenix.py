@@ -12,6 +12,7 @@ from goodgain.hosts.annotations import NotWrittenError, explain_refusal
 
 #: The variable of the key. Those of the address are the client's own.
 KEYS = ("PHOENIX_API_KEY",)
+ADDRESSES = ()
 #: Annotations in one request.
 _AT_ONCE = 100
 
