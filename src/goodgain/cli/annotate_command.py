@@ -16,8 +16,8 @@ from goodgain.errors import count_of
 
 @click.command(
     epilog=shared.make_epilog(
-        "goodgain annotate qrels_examples/spans/qrels.txt qrels_examples/spans/phoenix.jsonl --to phoenix --dry-run",
-        "goodgain annotate qrels_examples/spans/qrels.txt qrels_examples/spans/phoenix.jsonl --to langfuse -m SRE --dry-run",
+        "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
+        "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
     )
 )
 @shared.qrels_argument

@@ -134,9 +134,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 @reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
 @shared.errors_option
-def convert(
-    traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any
-) -> None:
+def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/traces lists the formats. NAME=TRACE names the system. Convert the logs of

@@ -92,7 +92,9 @@ def annotate(
     of_trace = ids.filter(pl.col("query_id").is_in(named.implode()))
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
-        raise InputError(f"the qrels have no judgments of the queries in the logs ({queries}); name them with query_ids=")
+        raise InputError(
+            f"the qrels have no judgments of the queries in the logs ({queries}); name them with query_ids="
+        )
     if unjudged := ids.height - of_trace.height:
         notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
     found = []
