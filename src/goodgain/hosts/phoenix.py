@@ -62,8 +62,12 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         answer = error.response
         said = hide(" ".join(answer.text.split()))[:300]
         why = explain_refusal(_show(answer.request.url), answer.status_code, said, KEYS[0])
-    except (errors.HTTPError, errors.InvalidURL, ValueError) as error:
-        why = f"{base_url or 'Phoenix'}: cannot be reached ({hide(str(error)) or type(error).__name__})"
+    except ValueError:  # the client found no JSON
+        why = f"{base_url or 'Phoenix'}: is not a server of Phoenix, or answers something else. Check --base-url"
+    except (errors.HTTPError, errors.InvalidURL) as error:
+        why = (
+            f"{base_url or 'Phoenix'}: cannot be reached ({hide(str(error)) or type(error).__name__}). Check --base-url"
+        )
     else:
         return
     raise NotWrittenError.of(why, written, len(bodies))
