@@ -57,7 +57,7 @@ from goodgain.measures.not_in_ir_measures import (
 )
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import PerIteration, SubtopicRecall
-from goodgain.version import __version__
+from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
     from goodgain.comparing.compare_systems import compare
@@ -186,6 +186,7 @@ __all__ = [
     "read_run",
     "read_traces",
     "rescale",
+    "show_versions",
     "spend",
     "to_run",
     "write_qrels",

@@ -64,14 +64,15 @@ def _register() -> Any:
         async def score(state: Any, target: Any) -> Any:
             try:
                 found = scoring.score(_write_sample(state))
-            except InputError as error:
-                return inspect.Score(value=math.nan, explanation=str(error))  # NaN: unscored
+            except InputError as error:  # NaN is unscored; Inspect's reducers need the same keys in all epochs
+                return inspect.Score(value=dict.fromkeys(scoring.names, math.nan), explanation=str(error))
             values = {name: math.nan if value is None else value for name, value in found.values.items()}
             made = {"signature": found.signature, "notes": found.notes}
             return inspect.Score(value=values, explanation=found.explanation, metadata=made)
 
         return score
 
+    goodgain.__annotations__["return"] = inspect.Scorer  # older versions create scorers by name only with this
     metrics = {"*": [inspect.mean(), inspect.stderr()]}
     return inspect.scorer(metrics=metrics, name="goodgain")(goodgain)
 

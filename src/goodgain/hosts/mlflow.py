@@ -50,6 +50,12 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
 
     def goodgain(inputs: Any, expectations: Any, trace: Any) -> list[Any]:
         record = json.loads(trace.to_json())
+        kinds = [str(span["attributes"].get("mlflow.spanType")) for span in record["data"]["spans"]]
+        if len(kinds) == 1 and not re.search("RETRIEVER|TOOL", kinds[0]):
+            raise InputError(
+                "the trace is one span without a search: MLflow makes such traces of inputs and outputs; evaluate traces, and "
+                "trace the agent's search tool: @mlflow.trace(span_type='RETRIEVER')"
+            )
         for given in (inputs, expectations):
             if isinstance(given, dict) and "query_id" in given:
                 record["info"].setdefault("tags", {}).setdefault("query_id", str(given["query_id"]))
@@ -96,7 +102,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
             with mlflow.start_run(run_name=str(system), nested=True):
                 mlflow.log_metrics(_read_metrics(means))
                 points = pl.DataFrame() if curve is None else curve.filter(pl.col("system") == system)
-                for (iteration,), at in points.group_by("iteration") if len(points) else ():
+                for (iteration,), at in points.group_by("iteration", maintain_order=True) if len(points) else ():
                     mlflow.log_metrics(_read_metrics(at), step=iteration)
 
 

@@ -10,9 +10,10 @@ from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_o
 from goodgain.evaluation import evaluate
 from goodgain.formats import read_qrels
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.thresholds import warn_of_labels
 from goodgain.reporting.ledger_and_coverage import ledger
-from goodgain.traces import read_traces, to_run
+from goodgain.traces import Summary, read_traces, to_run
+from goodgain.traces.tools import make_tool_predicate
 
 
 class TraceScores(NamedTuple):
@@ -59,7 +60,10 @@ class TraceScorer:
     ) -> None:
         self._qrels = read_qrels(qrels)
         self._measures = parse_measures(measures, rel=rel)
+        self.names = [str(measure) for measure in self._measures]
         self._options, self._query_ids_are = {"format": format, **options}, query_ids_are
+        if "tools" in options:  # a function: one trace may call other tools only, which is an error for names
+            self._options["tools"] = make_tool_predicate(options["tools"])
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:
@@ -69,10 +73,11 @@ class TraceScorer:
             InputError: the log cannot be read, or its query has no judgments.
         """
         given: list[GoodgainNotice] = []
+        read: list[Summary] = []
         with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             path.write_bytes(log)
-            results = read_traces(path, **self._options)
+            results = read_traces(path, report=read.append, **self._options)
             ids = results.get_column("query_id").unique(maintain_order=True).to_list()
             judged = self._qrels.select_queries(ids)
             if not len(judged):
@@ -82,11 +87,14 @@ class TraceScorer:
                 )
             run = to_run(results)
             scores = evaluate(judged, run, self._measures)
-            rows = ledger(judged, run, rel=find_thresholds(self._measures)[0])
+            rows = ledger(judged, run, rel=scores.signature.get("rel", [None])[0])
         lines = [
             f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
             f"{row['Dup']} repeated, {row['Unjudged']} unjudged"
             for row in rows.iter_rows(named=True)
         ]
         notes = list(dict.fromkeys(map(str, given)))
-        return TraceScores(scores.means, "\n".join(lines) or "no search", notes, scores.signature)
+        if not lines:
+            called = ", ".join(sorted(filter(None, read[0].called_tools)))
+            lines = [f"no search; tools called: {called}" if called else "no search"]
+        return TraceScores(scores.means, "\n".join(lines), notes, scores.signature)
