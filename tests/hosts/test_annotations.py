@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.hosts import phoenix
 from goodgain.hosts.annotations import annotate
 from tests.labelling.endpoint import Call, serve
 from tests.support.command import run_command
@@ -180,3 +182,9 @@ def test_a_wrong_address_is_one_sentence(address: tuple[str, ...], status: int, 
     done = run_command(*SEND, *address)
     assert done.returncode == status
     assert done.stderr.splitlines()[-1].startswith(f"goodgain: {sentence}")
+
+
+def test_phoenix_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "phoenix.client", None)  # as if it were not installed
+    with pytest.raises(gg.InputError, match=re.escape('pip install "goodgain[phoenix]"')):
+        phoenix.send([], base_url=None, key="", hide=str)
