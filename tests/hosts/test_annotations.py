@@ -16,7 +16,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.hosts import phoenix
-from goodgain.hosts.annotations import annotate
+from goodgain.hosts.annotation_table import annotate
 from tests.labelling.endpoint import Call, serve
 from tests.support.command import run_command
 

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 import goodgain as gg
-from goodgain.hosts.annotations import annotate
+from goodgain.hosts.annotation_table import annotate
 from tests.labelling.endpoint import serve
 from tests.support.command import run_command
 

@@ -64,7 +64,7 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
          "line 1: has nuggets and no qid and docid.* give what nuggetizer assign-retrieval wrote"),
         ("nuggets.jsonl", '{"qid": "1", "docid": "d", "nuggets": [{"text": "t", "importance": "vital"}]}\n',
          "line 1: has a nugget whose assignment is not not_support, partial_support, support"),
-        ("ragelo.csv", "qid,did,raw_answer,answer\n0,1,x,Relevant\n", "row 2 has the grade .Relevant., which is not a finite number"),
+        ("ragelo.csv", "qid,did,raw_answer,answer\n0,1,x,Relevant\n", "row 2 has the grade .Relevant., which is not a finite"),
         ("ragelo.csv", "query,did,raw_answer,answer\n0,1,x,1\n", "no column query_id"),
         ("list.json", "[1]", "object 1: is not a JSON object"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),

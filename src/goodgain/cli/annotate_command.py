@@ -51,11 +51,12 @@ def annotate(
     unjudged results; each trace gets the measures. Keys are in PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
     LANGFUSE_SECRET_KEY. The same command replaces what it wrote before.
     """
-    from goodgain.hosts import annotations, langfuse, phoenix
+    from goodgain.hosts import langfuse, phoenix
+    from goodgain.hosts.annotation_table import annotate as tabulate
     from goodgain.labelling.endpoint import Key
 
     server: Any = {"phoenix": phoenix, "langfuse": langfuse}[host]
-    table = annotations.annotate(qrels, group_traces(traces), " ".join(measures), **options)
+    table = tabulate(qrels, group_traces(traces), " ".join(measures), **options)
     bodies = server.make_bodies(table)
     if dry_run:
         for body in bodies:

@@ -15,7 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.hosts.annotations import NotWrittenError, explain_refusal
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
 
 #: The variables of the keys and of the address, the best first.
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")

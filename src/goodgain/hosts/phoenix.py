@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.hosts import import_host
-from goodgain.hosts.annotations import NotWrittenError, explain_refusal
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
 
 #: The variable of the key. Those of the address are the client's own.
 KEYS = ("PHOENIX_API_KEY",)

@@ -109,7 +109,7 @@ def annotate(
             searches.join(counts, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
             .drop_nulls("call_id")
             .rename({"call_id": "span_id"} | {column: name for name, column in OF_SEARCHES.items()})
-            .unpivot(OF_SEARCHES, index=["query_id", "number", "span_id"], variable_name="name", value_name="score")
+            .unpivot([*OF_SEARCHES], index=["query_id", "number", "span_id"], variable_name="name", value_name="score")
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
