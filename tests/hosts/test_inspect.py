@@ -21,8 +21,8 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed here: make
 import inspect_ai
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.solver import generate, use_tools
+from inspect_ai.model import ModelOutput, ModelUsage, execute_tools, get_model
+from inspect_ai.solver import Generate, TaskState, generate, solver, use_tools
 from inspect_ai.tool import tool
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*coverage is low:goodgain.GoodgainNotice")
@@ -180,3 +180,26 @@ def test_a_sample_whose_agent_only_called_other_tools_counts_as_one_without_a_se
     score = log.samples[0].scores["goodgain"]
     assert score.value == {"CG": 0.0}
     assert score.explanation == "no search; tools called: search"
+
+
+def test_a_wrong_option_is_an_error_before_the_first_sample() -> None:
+    with pytest.raises(gg.InputError, match="iteration='round' is not known"):
+        scorer(QRELS, "CG", iteration="round")
+
+
+@solver
+def ask_a_subagent() -> Any:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        call = ModelOutput.for_tool_call("mockllm/model", "search", {"query": "a"}).message
+        await execute_tools([call], [search()])
+        return state
+
+    return solve
+
+
+def test_a_search_that_the_messages_lack_leaves_the_sample_unscored(tmp_path: Path) -> None:
+    task = inspect_ai.Task(dataset=[Sample(id="q1", input="?")], solver=ask_a_subagent(), scorer=scorer(QRELS, "CG"))
+    (log,) = inspect_ai.eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    score = log.samples[0].scores["goodgain"]
+    assert math.isnan(score.value["CG"])
+    assert "tool event 'search' outside the sample's messages" in score.explanation

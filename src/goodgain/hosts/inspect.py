@@ -37,12 +37,12 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         options: of `goodgain.read_traces`: which tools are searches (`tools`), what an iteration is (`iteration`) ...
 
     Raises:
-        InputError: Inspect is not installed, or the qrels cannot be read.
+        InputError: Inspect is not installed, the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
     # The log records the arguments: a path, by which Inspect can create the scorer again, but no table of labels.
     given = os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else read_qrels(qrels)
-    names = measures if isinstance(measures, str) else " ".join(map(str, parse_measures(measures)))
+    names = measures if isinstance(measures, str) else list(map(str, parse_measures(measures)))
     return _register()(given, names, rel=rel, **options)
 
 

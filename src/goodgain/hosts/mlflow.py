@@ -41,7 +41,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         options: of `goodgain.read_traces`: which tools are searches (`tools`), what an iteration is (`iteration`) ...
 
     Raises:
-        InputError: MLflow is not installed, or the qrels cannot be read.
+        InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
     host, entities = import_host("mlflow.genai.scorers", "mlflow"), import_host("mlflow.entities", "mlflow")
@@ -100,12 +100,8 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
             mlflow.log_figure(draw_curves(curve), "curve.png")
         for (system,), means in comparison.means.group_by("system", maintain_order=True):
             with mlflow.start_run(run_name=str(system), nested=True):
-                mlflow.log_metrics(_read_metrics(means))
-                points = pl.DataFrame() if curve is None else curve.filter(pl.col("system") == system)
-                for (iteration,), at in points.group_by("iteration", maintain_order=True) if len(points) else ():
-                    mlflow.log_metrics(_read_metrics(at), step=iteration)
-
-
-def _read_metrics(means: pl.DataFrame) -> dict[str, float]:
-    rows = means.select("measure", "mean").drop_nulls().iter_rows()
-    return {metric_name(measure): mean for measure, mean in rows}
+                values = means.drop_nulls("mean").select("measure", "mean").iter_rows()
+                mlflow.log_metrics({metric_name(measure): mean for measure, mean in values})
+                for point in () if curve is None else curve.filter(system=system).iter_rows(named=True):
+                    if point["mean"] is not None:
+                        mlflow.log_metric(metric_name(point["measure"]), point["mean"], step=point["iteration"])

@@ -13,6 +13,7 @@ from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.traces import Summary, read_traces, to_run
+from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.tools import make_tool_predicate
 
 
@@ -41,10 +42,10 @@ class TraceScorer:
         format: the format of the traces.
         query_ids_are: where the host has the query id of a trace, for errors.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        options: of `goodgain.read_traces`.
+        options: of `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
 
     Raises:
-        InputError: the qrels cannot be read.
+        InputError: the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
 
@@ -61,9 +62,10 @@ class TraceScorer:
         self._qrels = read_qrels(qrels)
         self._measures = parse_measures(measures, rel=rel)
         self.names = [str(measure) for measure in self._measures]
-        self._options, self._query_ids_are = {"format": format, **options}, query_ids_are
+        self._options, self._query_ids_are = {**options, "format": format, "errors": "raise"}, query_ids_are
         if "tools" in options:  # a function: one trace may call other tools only, which is an error for names
             self._options["tools"] = make_tool_predicate(options["tools"])
+        ReadOptions(**self._options)  # checks them now, not in every trace
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:
