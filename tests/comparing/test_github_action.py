@@ -100,3 +100,12 @@ def test_a_token_that_may_not_comment_does_not_decide(runner: Path) -> None:
     done = run_step("Comment", runner, NUMBER="7", GH_STATUS="1")
     assert done.returncode == 0
     assert "::warning::no comment was written" in done.stdout
+
+
+def test_the_workflow_of_the_page_gives_the_action_inputs_that_it_has() -> None:
+    page = (ROOT / "docs" / "gate.md").read_text()
+    workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    (step,) = (step for step in workflow["jobs"]["gate"]["steps"] if "/goodgain@" in step.get("uses", ""))
+    required = {name for name, described in ACTION["inputs"].items() if described.get("required")}
+    assert required <= step["with"].keys() <= ACTION["inputs"].keys()
+    assert workflow["permissions"]["pull-requests"] == "write"
