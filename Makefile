@@ -55,9 +55,9 @@ test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
 	$(BIN)/python -m pytest -m spark tests/evaluation/test_spark.py
 
-# Inspect, MLflow ...: their two hundred packages have an environment of their own.
+# Inspect, MLflow, Phoenix: their two hundred packages have an environment of their own.
 test-hosts: $(VENV)/hosts/installed
-	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py \
+	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py tests/hosts/test_phoenix.py \
 	  "tests/test_pages.py::test_the_examples_print_what_the_page_shows[hosts_agents]"
 
 # dist/ has what is published: the wheel alone runs README, the sdist passes its own tests.
@@ -114,7 +114,7 @@ $(VENV)/installed-spark: $(VENV)/installed-dev
 
 $(VENV)/hosts/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)/hosts
-	$(VENV)/hosts/bin/python -m pip install --quiet --editable ".[dev,inspect,mlflow]"
+	$(VENV)/hosts/bin/python -m pip install --quiet --editable ".[dev,inspect,mlflow,phoenix]" arize-phoenix
 	touch $@
 
 $(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml
