@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import polars as pl
@@ -67,7 +68,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         raise InputError(
             f"there is no address: nothing is sent anywhere by default. Give base_url=, or set {ADDRESSES[0]}"
         )
-    if not base_url.startswith(("http://", "https://")):
+    if not _is_address(base_url):
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
     opener = build_opener(_NoRedirects)
     headers = {
@@ -79,6 +80,14 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         why = hide(_try(opener.open, request))
         if why:
             raise NotWrittenError.of(why, written, len(bodies))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # half of an address of IPv6
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _try(open_url: Callable[..., Any], request: Request) -> str:
