@@ -77,7 +77,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     }
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        why = hide(_try(opener.open, request))
+        why = _try(opener.open, request, hide)
         if why:
             raise NotWrittenError.of(why, written, len(bodies))
 
@@ -90,7 +90,7 @@ def _is_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def _try(open_url: Callable[..., Any], request: Request) -> str:
+def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
     """Send a request; return why it failed, or an empty text. Wait where the server has a rate limit."""
     host = f"{request.type}://{request.host}"
     for attempt in range(1, _TRIES + 1):
@@ -100,7 +100,7 @@ def _try(open_url: Callable[..., Any], request: Request) -> str:
             return ""
         except HTTPError as error:
             with error:
-                said = " ".join(error.read(2_000).decode(errors="replace").split())[:300]
+                said = hide(" ".join(error.read(2_000).decode(errors="replace").split()))[:300]
             if error.code == _TOO_MANY and attempt < _TRIES:
                 asked = error.headers.get("Retry-After", "")
                 time.sleep(min(int(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
@@ -108,5 +108,5 @@ def _try(open_url: Callable[..., Any], request: Request) -> str:
             return explain_refusal(host, error.code, said, " and ".join(KEYS))
         except (URLError, http.client.HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            return f"{host}: cannot be reached ({reason}). Start the server, or correct --base-url"
+            return f"{host}: cannot be reached ({hide(str(reason))}). Start the server, or correct --base-url"
     return ""
