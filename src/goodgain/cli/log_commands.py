@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -15,7 +13,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import find_options, name_options
-from goodgain.cli.printed_tables import open_console
+from goodgain.cli.progress import show_progress
 from goodgain.errors import InputError
 
 _POLICIES = ("standard", "id", "strict", "content")
@@ -145,7 +143,7 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
     from goodgain.traces import convert_traces
 
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
-    with _show_progress() as progress:
+    with show_progress() as tell:
         conversion = convert_traces(
             group_traces(traces),
             output,
@@ -153,7 +151,7 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
             deduplicate_all=policy in _POLICIES,
             normalise_url=normalise_url,
             jobs=jobs,
-            progress=progress,
+            progress=partial(tell, "reading logs"),
             **options,
         )
     shared.say(name_options(str(conversion.summary), find_options(click.get_current_context().command)))
@@ -172,19 +170,6 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
         bare = named[""][0]
         raise InputError(f"{bare}: the other logs name their systems; write NAME={bare}")
     return named[""]
-
-
-@contextmanager
-def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows the bytes read so far; None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=open_console(sys.stderr)) as bar:
-        task = bar.add_task("traces")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @click.command(
@@ -228,10 +213,11 @@ def dedup(
     shared.check_outputs([output], [results, earlier, same, different])
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(
-        results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
-        different=different,
-    )  # fmt: skip
+    with show_progress():
+        found = deduplicate(
+            results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
+            different=different,
+        )  # fmt: skip
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))
