@@ -1,0 +1,296 @@
+"""The data of a report's page: what the browser lists, sorts and opens, in columns and codes that keep it small.
+
+Nothing is computed here: the numbers are those of `compare`, `explain` and the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.comparing.causes import Parts, Searched
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.explanation import Explanation
+from goodgain.comparing.explanation_screens import Account
+from goodgain.comparing.pairs_table import arrange_values
+from goodgain.comparing.searches import Results
+from goodgain.comparing.statistical_tests import Matrix, subtract_without_residue
+from goodgain.comparing.use_of_documents import add_uses
+from goodgain.formats import Qrels
+from goodgain.measures.scores import Scores
+from goodgain.reporting.page_sentences import PLACES
+
+#: The counts of an iteration, in the order of their codes.
+KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")
+#: The kinds of a result, in the order of their codes.
+_GOOD, _OTHER, _UNJUDGED, _REPEATED = range(4)
+_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
+#: Characters of a text or an address that the page keeps.
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a report shows.
+
+    Attributes:
+        qrels: the judgments.
+        measures: name -> better direction.
+        explained: the measure whose differences are explained, with its parts.
+        scores: system -> its scores; the first system is the base.
+        comparison: that of all systems with the base; None for one system.
+        searched: system -> what it found.
+        explanations: each other system -> the explanation of its difference from the base.
+        iterations: the columns of `Explanation.iterations`, of all systems.
+        results: search strings, titles and addresses.
+        uses: what `funnel` takes, or None.
+        texts: query_id -> text.
+        groups: query_id, group; None without groups.
+    """
+
+    qrels: Qrels
+    measures: Mapping[str, str | None]
+    explained: Parts
+    scores: Mapping[str, Scores]
+    comparison: Comparison | None
+    searched: Mapping[str, Searched]
+    explanations: Mapping[str, Explanation]
+    iterations: pl.DataFrame
+    results: Results
+    uses: Any
+    texts: Mapping[str, str]
+    groups: pl.DataFrame | None
+
+    @property
+    def systems(self) -> list[str]:
+        return [*self.scores]
+
+    @property
+    def query_ids(self) -> pl.Series:
+        return self.qrels.frame.get_column("query_id").unique().sort()
+
+
+def list_queries(of: Evidence) -> pl.DataFrame:
+    """Return a row for each query, measure and system.
+
+    Returns:
+        query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
+        for the base) and, of the explained measure, cause and first_differing_iteration.
+    """
+    ids = of.query_ids
+    parts = []
+    for measure, matrix in _arrange(of).items():
+        for k, name in enumerate(of.systems):
+            columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
+            if k:
+                columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
+            part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
+            if k and measure == str(of.explained.measure):
+                part = part.join(_find_main_causes(of, name), on="query_id", how="left", maintain_order="left")
+            parts.append(part)
+    table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
+    about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
+    if of.groups is not None:
+        about["groups"] = [", ".join(names) for names in _list_groups(of)]
+    named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
+    first = [*about, "measure", "system", "value"]
+    joined = named.join(table, on="query_id", how="left", maintain_order="left")
+    return joined.select(*first, pl.exclude(first))
+
+
+def build_data(of: Evidence, details: int) -> dict[str, Any]:
+    """Return what the page embeds as JSON; `details`: how many queries have their results listed."""
+    ids, systems = of.query_ids, of.systems
+    values = _arrange(of)
+    causes = {name: _find_main_causes(of, name) for name in of.explanations}
+    words = _number(cause for frame in causes.values() for cause in frame.get_column("cause").drop_nulls())
+    changes = []
+    for frame in causes.values():
+        rows = ids.to_frame().join(frame, on="query_id", how="left", maintain_order="left")
+        codes = rows.get_column("cause").replace_strict([*words], [*words.values()], default=-1, return_dtype=pl.Int64)
+        changes.append({"cause": codes.to_list(), "at": rows.get_column("first_differing_iteration").to_list()})
+    data = {
+        "systems": systems,
+        "measures": [*of.measures.items()],
+        "explained": str(of.explained.measure),
+        "queries": ids.to_list(),
+        "texts": [of.texts.get(one) for one in ids] if of.texts else None,
+        "values": [[_round(row) for row in matrix] for matrix in values.values()],
+        "differences": [
+            [_round(subtract_without_residue(row, matrix[0])) for row in matrix[1:]] for matrix in values.values()
+        ],
+        "causes": [*words],
+        "changes": changes,
+        **_code_iterations(of, ids),
+    }
+    if of.groups is not None:
+        names = _number(of.groups.get_column("group"))
+        data |= {"groups": [*names], "members": [[names[one] for one in groups] for groups in _list_groups(of)]}
+    numbers = {query_id: k for k, query_id in enumerate(ids)}
+    chosen = _choose_details(of, values[str(of.explained.measure)], ids, details)
+    data["first"] = numbers[chosen[0]] if chosen else None
+    data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen)}
+    return data
+
+
+def _arrange(of: Evidence) -> dict[str, Matrix]:
+    """Return measure -> a matrix with a row per system and a column per query, with NaN for no value."""
+    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
+    values = pl.concat(frames).select("query_id", "measure", "system", "value")
+    asked = dict.fromkeys([*of.measures, str(of.explained.measure)])
+    return arrange_values(values, asked, of.systems, of.query_ids)
+
+
+def _round(values: np.ndarray[Any, Any]) -> list[float | None]:
+    """Return values with the decimals that the page shows; None for NaN."""
+    return [None if value != value else int(value) if value.is_integer() else round(value, PLACES) for value in values.tolist()]  # fmt: skip
+
+
+def _number(words: Any) -> dict[str, int]:
+    return {word: k for k, word in enumerate(dict.fromkeys(words))}
+
+
+def _list_groups(of: Evidence) -> list[list[str]]:
+    members = {} if of.groups is None else of.groups.rows_by_key("query_id")
+    return [[name for (name,) in members.get(query_id, [])] for query_id in of.query_ids]
+
+
+def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
+    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference."""
+    explanation, account = of.explanations[name], Account(of.explanations[name])
+    queries = explanation.queries.select("query_id", "difference", "first_differing_iteration")
+    causes = explanation.causes.filter(measure=str(of.explained.numerator))
+    causes = causes.join(queries, on="query_id").filter(pl.col("amount") * pl.col("difference") > 0)
+    causes = causes.sort(pl.col("amount").abs(), "counted_by", "cause", descending=[True, False, False])
+    main = causes.unique("query_id", keep="first", maintain_order=True)
+    kinds = main.select("counted_by", "cause").unique(maintain_order=True)
+    said = [account.describe_cause(of.explained, row, "good documents") for row in kinds.iter_rows(named=True)]
+    worded = kinds.with_columns(said=pl.Series(said, dtype=pl.String))
+    main = main.join(worded, on=["counted_by", "cause"]).select("query_id", cause="said")
+    found = queries.join(main, on="query_id", how="left", maintain_order="left")
+    changed = pl.when(pl.col("difference") != 0)
+    return found.select("query_id", "cause", changed.then("first_differing_iteration"))
+
+
+def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
+    """Return the distinct counts of an iteration, and for each system how many iterations a query has, and their codes."""
+    rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
+    distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
+    coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
+    lengths, codes = [], []
+    for name in of.systems:
+        of_one = coded.filter(system=name)
+        counts = of_one.group_by("query_id").agg(pl.len().cast(pl.Int64))
+        counted = ids.to_frame().join(counts, on="query_id", how="left", maintain_order="left")
+        lengths.append(counted.get_column("len").fill_null(0).to_list())
+        codes.append(of_one.get_column("code").to_list())
+    return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
+
+
+def _choose_details(of: Evidence, values: Matrix, ids: pl.Series, details: int) -> list[str]:
+    """Return the queries that changed most in the explained measure; of one system those with the lowest values.
+
+    Queries without a value come last. The first one is the largest loss, if there is one.
+    """
+    if of.comparison is None:
+        order = np.argsort(values[0], kind="stable")
+    else:
+        with np.errstate(invalid="ignore"):
+            change = values[1:] - values[0]
+        sign = -1.0 if of.explained.measure.declaration.better == "down" else 1.0
+        largest = np.nan_to_num(np.abs(change)).max(axis=0)
+        loses = np.nan_to_num(sign * change).min(axis=0) <= -largest
+        order = np.lexsort((~loses, -largest))
+    return [ids[int(k)] for k in order[:details]]
+
+
+def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield for each chosen query its documents, what each iteration returned, and its good documents."""
+    wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
+    rel = of.explained.measure.rel
+    found: dict[str, dict[Any, Any]] = {}
+    at: dict[str, dict[Any, int]] = {}
+    for name, searched in of.searched.items():
+        kind = (
+            pl.when(pl.col("relevance").is_null())
+            .then(_UNJUDGED)
+            .otherwise(pl.when(pl.col("relevance") >= rel).then(_GOOD).otherwise(_OTHER))
+        )
+        firsts = searched.documents.filter(wanted).with_columns(kind=kind)
+        again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
+        both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
+        rows = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
+        found[name] = rows.rows_by_key(["query_id", "iteration"])
+        at[name] = dict(firsts.select(pl.struct("query_id", "doc_id").map_elements(lambda key: (key["query_id"], key["doc_id"]), pl.Object), "iteration").iter_rows())  # fmt: skip
+    texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
+    labels = {(q, d): label for q, d, label in of.qrels.largest.filter(wanted).select("query_id", "doc_id", "relevance").iter_rows()}  # fmt: skip
+    about = {(q, d): (title, url) for q, d, title, url in of.results.titles.filter(wanted).iter_rows()}
+    good = of.qrels.largest.filter(wanted, pl.col("relevance") >= rel).sort("relevance", descending=True)
+    good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
+    causes, uses, sentences = _describe_documents(of, wanted, good)
+    for query_id in chosen:
+        documents: dict[str, int] = {}
+        searches = []
+        for name in of.systems:
+            iterations = []
+            for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
+                results = found[name].get((query_id, k), [])
+                codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
+                iterations.append([_shorten(text), codes])
+            searches.append(iterations)
+        rows = [
+            [
+                documents.setdefault(doc_id, len(documents)),
+                [at[name].get((query_id, doc_id)) for name in of.systems],
+                [causes[name].get((query_id, doc_id)) for name in of.explanations],
+                [uses[name].get((query_id, doc_id)) for name in uses],
+            ]
+            for (doc_id,) in good_of.get(query_id, [])
+        ]
+        described = [
+            [_shorten(doc_id), labels.get((query_id, doc_id)), *_describe(doc_id, *about.get((query_id, doc_id), (None, None)))]
+            for doc_id in documents
+        ]  # fmt: skip
+        said = [sentences[name].get(query_id) for name in of.explanations]
+        yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
+
+
+def _describe_documents(
+    of: Evidence, wanted: pl.Expr, good: pl.DataFrame
+) -> tuple[dict[str, dict[Any, str]], dict[str, dict[Any, str]], dict[str, dict[str, str]]]:
+    """Return for each other system the causes of documents and the sentences of queries, and for each system the uses."""
+    causes: dict[str, dict[Any, str]] = {}
+    uses: dict[str, dict[Any, str]] = {}
+    sentences: dict[str, dict[str, str]] = {}
+    base = of.systems[0]
+    for name, explanation in of.explanations.items():
+        account = Account(explanation)
+        rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
+        causes[name] = {
+            (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
+            for row in rows.iter_rows(named=True)
+        }
+        said = explanation.queries.filter(wanted).drop_nulls("sentence")
+        sentences[name] = dict(said.select("query_id", "sentence").iter_rows())
+    for name in of.systems if of.uses is not None else ():
+        used = add_uses(good.select("query_id", "doc_id"), [base, name], of.uses).drop_nulls("use_new")
+        uses[name] = {(q, d): use for q, d, use in used.select("query_id", "doc_id", "use_new").iter_rows()}
+    return causes, uses, sentences
+
+
+def _describe(doc_id: str, title: str | None, url: str | None) -> tuple[str | None, str | None]:
+    """Return the title and the link of a document: only an address of the web, without blanks or hidden signs, is a link."""
+    address = url or doc_id
+    is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
+    return _shorten(title) if title != doc_id else None, address if is_link else None
+
+
+def _shorten(text: str | None) -> str | None:
+    """Return a text in one line, cut where it is very long."""
+    line = None if text is None else " ".join(text.split())
+    return line if line is None or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

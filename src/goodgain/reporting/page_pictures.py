@@ -1,0 +1,140 @@
+"""The pictures of a report: plots as SVG without styles of their own, so that they follow the colours of the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.rendering import count_queries
+from goodgain.files.escaping import escape_html
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.names import find_direction, parse_measure
+from goodgain.reporting import plots
+from goodgain.reporting.ledger_and_coverage import KINDS
+
+#: Drawn in this colour, and shown in that of the page's text.
+_INK = "#0b0b0c"
+_LOOK = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor"), "none"),
+}
+#: With more bars the picture of each query takes megabytes, and says less than the table.
+_MOST_QUERIES = 300
+#: With more systems there is no picture for each of them.
+_MOST_SYSTEMS = 6
+#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet.
+_LEFT_OUT = re.compile(
+    r"^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL
+)
+_STYLE = re.compile(r' style="([^"]*)"')
+_FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
+_ID = re.compile(r' id="([^"]*)"')
+
+
+class Drawn(NamedTuple):
+    """A picture: its title, what it shows in a sentence, and its SVG."""
+
+    title: str
+    text: str
+    svg: str
+
+
+def draw_all(
+    comparison: Comparison | None,
+    curves: pl.DataFrame,
+    recalls: pl.DataFrame,
+    ledgers: Mapping[str, pl.DataFrame],
+    explained: str,
+    found: Any,
+) -> list[Drawn]:
+    """Return the pictures of a report.
+
+    Args:
+        comparison: what `compare` returned; None for one system.
+        curves: what `curve` returned.
+        recalls: what `pr_curve` returned.
+        ledgers: system -> what `ledger` returned.
+        explained: the measure whose queries are drawn.
+        found: what `funnel` returned; None without uses.
+    """
+    from matplotlib import style
+
+    with style.context(["default", _LOOK]):  # that of the user would draw another picture
+        drawn = list(_draw(comparison, curves, recalls, ledgers, explained, found))
+    return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(drawn)]
+
+
+def _draw(
+    comparison: Comparison | None,
+    curves: pl.DataFrame,
+    recalls: pl.DataFrame,
+    ledgers: Mapping[str, pl.DataFrame],
+    explained: str,
+    found: Any,
+) -> Iterator[tuple[str, str, Any]]:
+    for (measure,), of in curves.group_by("measure", maintain_order=True):
+        ends = of.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
+        said = [
+            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
+            for name, (start, end), (first, last) in ends.iter_rows()
+        ]
+        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
+        yield title, f"{'; '.join(said)}.", plots.curve(curves, str(measure))
+    if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
+        for row in comparison.pairs.filter(measure=explained).iter_rows(named=True):
+            system, against = row["system"], row["against"]
+            text = f"{system} minus {against} in {explained}, {count_queries(row['queries'])}"
+            if row["wins"] is not None:
+                text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
+            ax = plots.per_query(comparison, explained, system=system, against=against)
+            yield f"{system} against {against}, query by query", f"{text}.", ax
+    for name, ledger in ledgers.items() if len(ledgers) <= _MOST_SYSTEMS else ():
+        totals = plots.what_came_back_data(ledger).sum().row(0, named=True)
+        said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
+        text = f"All results of {name}: {'; '.join(said)}. {totals['nothing']:,} searches got no result."
+        yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
+        text = "Bars at 0: queries in which no good document was found. Searches after the last good one are wasted."
+        yield f"When {name} stopped, and when it last found something good", text, plots.iterations_used(ledger)
+    text = "The highest precision at each recall or a higher one, over the ranking of all iterations."
+    yield "Precision and recall", text, plots.precision_recall(recalls)
+    if found is not None:
+        text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
+        yield "Returned, opened, cited", text, plots.funnel(found)
+
+
+def _show(value: float | None) -> str:
+    return "no value" if value is None else f"{value:.4f}"
+
+
+def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
+    """Return a figure as an SVG element with a text alternative, and with attributes in place of styles."""
+    from matplotlib import rc_context
+
+    content = io.StringIO()
+    # Texts stay texts. Ids differ between the pictures of a page.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    svg = _LEFT_OUT.sub("", content.getvalue())
+    svg = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), svg)
+    svg = _ID.sub(lambda found: found[0] if f"#{found[1]}" in svg else "", svg)
+    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
+    for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
+        svg = svg.replace(drawn, shown)
+    _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
+    body = re.sub(r"\s*\n\s*", " ", body)
+    label, description = f"picture-{number}-title", f"picture-{number}-text"
+    return (
+        f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
+        f'<desc id="{description}">{escape_html(text)}</desc>{body}'
+    )
+
+
+def _write_attributes(style: str) -> str:
+    """Return declarations of a style as attributes of an SVG element."""
+    pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
+    return "".join(f' {name}="{value}"' for name, value in pairs if name != "font-family")  # the page has its own

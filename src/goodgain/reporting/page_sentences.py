@@ -1,0 +1,106 @@
+"""The first lines of a report, in fixed sentences: which system is better at what, by how much, and what to distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.explanation import Explanation
+from goodgain.comparing.explanation_screens import build_screen
+from goodgain.comparing.rendering import (
+    Line,
+    count_queries,
+    format_interval,
+    format_number,
+    format_probability,
+    format_signed,
+)
+from goodgain.errors import count_of
+from goodgain.measures.declaration import ARROWS
+from goodgain.measures.scores import Scores
+
+#: Decimals, as in the tables of a comparison.
+PLACES = 4
+#: Means over fewer queries say little.
+_FEW_QUERIES = 10
+
+
+def describe_comparison(comparison: Comparison) -> Iterator[str]:
+    """Yield for each pair what is better, worse and unclear beyond noise; then what beyond noise means."""
+    for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
+        by_verdict = of.rows_by_key("verdict", named=True, include_key=True)
+        said = [
+            f"{system} is {verdict} than {against} in {_join(map(_describe_change, by_verdict[verdict]))}."
+            for verdict in ("better", "worse")
+            if verdict in by_verdict
+        ]
+        if unclear := by_verdict.get("unclear", []):
+            which = "The difference in" if len(unclear) == 1 else "The differences in"
+            said.append(f"{which} {_join(map(_describe_change, unclear))} could be noise.")
+        if equal := by_verdict.get("equal", []):
+            said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
+        if untold := by_verdict.get(None, []):
+            said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
+        yield " ".join(said)
+    made = comparison.signature
+    yield (
+        f"Each number in brackets is the difference of two means over {count_queries(made['queries'])}, with its "
+        f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
+        "Holm's correction. " + describe_costs(comparison.systems)
+    )
+
+
+def _describe_change(row: Mapping[str, Any]) -> str:
+    mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
+    p = format_probability(row["p_randomisation_holm"], PLACES, doubtful=False)
+    measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
+    interval = format_interval(row["low"], row["high"], PLACES)
+    sign = "" if p.startswith("<") else "= "
+    return f"{measure} {mean} against {against} ({format_signed(row['difference'], PLACES)}, {interval}, p {sign}{p})"
+
+
+def describe_costs(systems: pl.DataFrame) -> str:
+    """Return how much each system searched, and how much of it is judged."""
+    said = [
+        f"{name} searched {format_number(number, 2)} times per query ({format_number(share, 2)} of its results are judged)"
+        for name, number, share in systems.select("system", "iterations", "coverage").iter_rows()
+    ]
+    return f"{_join(said)}."
+
+
+def describe_explanation(explanation: Explanation) -> str:
+    """Return the first sentence of `explain`: the main cause, and the query to look at first."""
+    first = next(build_screen(explanation))
+    return first.text if isinstance(first, Line) else ""
+
+
+def describe_one(system: str, scores: Scores) -> Iterator[str]:
+    """Yield what a report of one system shows."""
+    means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
+    yield (
+        f"This report shows one system, {system}, and compares it with none. Means over "
+        f"{count_queries(scores.signature['queries'])}: {_join(means)}."
+    )
+
+
+def list_doubts(comparison: Comparison | None, notices: Sequence[str], replicates: Mapping[str, int]) -> list[str]:
+    """Return what to distrust: the notes of the comparison, the notices of all steps, and what the input cannot show."""
+    notes = [*(comparison.notes if comparison else ()), *notices]
+    alone = [name for name, number in replicates.items() if number == 1]
+    if comparison is not None and alone:
+        notes.append(
+            f"No replicates: {_join(alone)} {'has' if len(alone) == 1 else 'have'} one run each. Intervals and p-values are "
+            "about other queries. They do not say how much another run of the same agent would differ. Give several runs of "
+            "each: NAME='agent.*.run'."
+        )
+    if comparison is not None and (number := comparison.signature["queries"]) < _FEW_QUERIES:
+        notes.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
+    return list(dict.fromkeys(notes))
+
+
+def _join(parts: Any) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else str(last)
