@@ -5,6 +5,7 @@ Nothing is computed here: the numbers are those of `compare`, `explain` and the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +149,8 @@ def _arrange(of: Evidence) -> dict[str, Matrix]:
 
 def _round(values: np.ndarray[Any, Any]) -> list[float | None]:
     """Return values with the decimals that the page shows; None for NaN."""
-    return [None if value != value else int(value) if value.is_integer() else round(value, PLACES) for value in values.tolist()]  # fmt: skip
+    shown = (None if math.isnan(value) else round(value, PLACES) for value in values.tolist())
+    return [int(value) if value is not None and value.is_integer() else value for value in shown]
 
 
 def _number(words: Any) -> dict[str, int]:
@@ -214,7 +216,7 @@ def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, di
     wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
     rel = of.explained.measure.rel
     found: dict[str, dict[Any, Any]] = {}
-    at: dict[str, dict[Any, int]] = {}
+    at: dict[str, dict[tuple[str, str], int]] = {}
     for name, searched in of.searched.items():
         kind = (
             pl.when(pl.col("relevance").is_null())
@@ -226,10 +228,10 @@ def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, di
         both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
         rows = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
         found[name] = rows.rows_by_key(["query_id", "iteration"])
-        at[name] = dict(firsts.select(pl.struct("query_id", "doc_id").map_elements(lambda key: (key["query_id"], key["doc_id"]), pl.Object), "iteration").iter_rows())  # fmt: skip
+        at[name] = _map_documents(firsts, "iteration")
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
-    labels = {(q, d): label for q, d, label in of.qrels.largest.filter(wanted).select("query_id", "doc_id", "relevance").iter_rows()}  # fmt: skip
-    about = {(q, d): (title, url) for q, d, title, url in of.results.titles.filter(wanted).iter_rows()}
+    labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
+    titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
     good = of.qrels.largest.filter(wanted, pl.col("relevance") >= rel).sort("relevance", descending=True)
     good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
     causes, uses, sentences = _describe_documents(of, wanted, good)
@@ -252,10 +254,10 @@ def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, di
             ]
             for (doc_id,) in good_of.get(query_id, [])
         ]
-        described = [
-            [_shorten(doc_id), labels.get((query_id, doc_id)), *_describe(doc_id, *about.get((query_id, doc_id), (None, None)))]
-            for doc_id in documents
-        ]  # fmt: skip
+        described = []
+        for doc_id in documents:
+            key = (query_id, doc_id)
+            described.append([_shorten(doc_id), labels.get(key), *_describe(doc_id, titles.get(key), urls.get(key))])
         said = [sentences[name].get(query_id) for name in of.explanations]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
@@ -279,8 +281,15 @@ def _describe_documents(
         sentences[name] = dict(said.select("query_id", "sentence").iter_rows())
     for name in of.systems if of.uses is not None else ():
         used = add_uses(good.select("query_id", "doc_id"), [base, name], of.uses).drop_nulls("use_new")
-        uses[name] = {(q, d): use for q, d, use in used.select("query_id", "doc_id", "use_new").iter_rows()}
+        uses[name] = _map_documents(used, "use_new")
     return causes, uses, sentences
+
+
+def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:
+    """Return (query_id, doc_id) -> the value of a column."""
+    return {
+        (query_id, doc_id): value for query_id, doc_id, value in rows.select("query_id", "doc_id", column).iter_rows()
+    }
 
 
 def _describe(doc_id: str, title: str | None, url: str | None) -> tuple[str | None, str | None]:

@@ -15,7 +15,6 @@ from goodgain.comparing.rendering import (
     count_queries,
     format_interval,
     format_number,
-    format_probability,
     format_signed,
 )
 from goodgain.errors import count_of
@@ -47,28 +46,25 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
         yield " ".join(said)
     made = comparison.signature
     yield (
-        f"Each number in brackets is the difference of two means over {count_queries(made['queries'])}, with its "
+        f"In brackets: the difference of two means over {count_queries(made['queries'])}, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
-        "Holm's correction. " + describe_costs(comparison.systems)
+        f"Holm's correction. {_describe_costs(comparison.systems)}"
     )
 
 
 def _describe_change(row: Mapping[str, Any]) -> str:
     mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
-    p = format_probability(row["p_randomisation_holm"], PLACES, doubtful=False)
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
     interval = format_interval(row["low"], row["high"], PLACES)
-    sign = "" if p.startswith("<") else "= "
-    return f"{measure} {mean} against {against} ({format_signed(row['difference'], PLACES)}, {interval}, p {sign}{p})"
+    return f"{measure} {mean} against {against} ({format_signed(row['difference'], PLACES)} {interval})"
 
 
-def describe_costs(systems: pl.DataFrame) -> str:
+def _describe_costs(systems: pl.DataFrame) -> str:
     """Return how much each system searched, and how much of it is judged."""
-    said = [
-        f"{name} searched {format_number(number, 2)} times per query ({format_number(share, 2)} of its results are judged)"
-        for name, number, share in systems.select("system", "iterations", "coverage").iter_rows()
-    ]
-    return f"{_join(said)}."
+    rows = systems.select("system", "iterations", "coverage").rows()
+    iterations = _join(f"{name} {format_number(number, 2)}" for name, number, _ in rows)
+    judged = _join(f"{name} {format_number(share, 2)}" for name, _, share in rows)
+    return f"Iterations per query: {iterations}. Judged share of the results: {judged}."
 
 
 def describe_explanation(explanation: Explanation) -> str:
@@ -86,16 +82,9 @@ def describe_one(system: str, scores: Scores) -> Iterator[str]:
     )
 
 
-def list_doubts(comparison: Comparison | None, notices: Sequence[str], replicates: Mapping[str, int]) -> list[str]:
-    """Return what to distrust: the notes of the comparison, the notices of all steps, and what the input cannot show."""
+def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
+    """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
     notes = [*(comparison.notes if comparison else ()), *notices]
-    alone = [name for name, number in replicates.items() if number == 1]
-    if comparison is not None and alone:
-        notes.append(
-            f"No replicates: {_join(alone)} {'has' if len(alone) == 1 else 'have'} one run each. Intervals and p-values are "
-            "about other queries. They do not say how much another run of the same agent would differ. Give several runs of "
-            "each: NAME='agent.*.run'."
-        )
     if comparison is not None and (number := comparison.signature["queries"]) < _FEW_QUERIES:
         notes.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
     return list(dict.fromkeys(notes))
