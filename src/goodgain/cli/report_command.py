@@ -80,8 +80,7 @@ def report(
     shown without a comparison. CSV has a row for each query, measure and system.
     """
     path = output or (Path("report.html") if form in (None, "html") else None)
-    found = form or choose_format(path or Path(), form)
-    choose_format(path or Path(), found)
+    found = choose_format(path or Path(), form)
     shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, queries, uses, groups])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
@@ -100,5 +99,3 @@ def report(
             command=shlex.join(["goodgain", *sys.argv[1:]]),
         )
         write_output(write_report(made, found, spreadsheet=spreadsheet), shared.Output(found, path))
-        if path is not None:
-            shared.say(f"report: {path}")

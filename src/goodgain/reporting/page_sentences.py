@@ -28,7 +28,7 @@ _FEW_QUERIES = 10
 
 
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
-    """Yield for each pair what is better, worse and unclear beyond noise; then what beyond noise means."""
+    """Yield for each pair in what one system is better and worse beyond noise, and what is unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
         by_verdict = of.rows_by_key("verdict", named=True, include_key=True)
         said = [
@@ -37,15 +37,19 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             if verdict in by_verdict
         ]
         if unclear := by_verdict.get("unclear", []):
-            which = "The difference in" if len(unclear) == 1 else "The differences in"
-            said.append(f"{which} {_join(map(_describe_change, unclear))} could be noise.")
+            changes = _join(map(_describe_change, unclear))
+            said.append(f"{system} against {against}: no difference beyond noise in {changes}.")
         if equal := by_verdict.get("equal", []):
             said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
         if untold := by_verdict.get(None, []):
             said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
         yield " ".join(said)
+
+
+def describe_method(comparison: Comparison) -> str:
+    """Return what the numbers of `describe_comparison` mean, and what the systems spent."""
     made = comparison.signature
-    yield (
+    return (
         f"In brackets: the difference of two means over {count_queries(made['queries'])}, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
         f"Holm's correction. {_describe_costs(comparison.systems)}"

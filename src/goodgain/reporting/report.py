@@ -42,6 +42,7 @@ from goodgain.reporting.page_sentences import (
     PLACES,
     describe_comparison,
     describe_explanation,
+    describe_method,
     describe_one,
     list_doubts,
 )
@@ -61,7 +62,7 @@ class Report(NamedTuple):
 
     Attributes:
         title: which systems it is about.
-        summary: the sentences that say most.
+        summary: the sentences that say most. method: what their numbers mean.
         doubts: what to distrust.
         grids: the tables to read first. more: those with all tests and costs.
         legend: what the columns and marks of the tables mean.
@@ -74,6 +75,7 @@ class Report(NamedTuple):
 
     title: str
     summary: list[str]
+    method: str
     doubts: list[str]
     grids: list[Grid]
     more: list[Grid]
@@ -210,7 +212,9 @@ def make_report(
     """Do what `report` does, without writing; each notice is given once."""
     check_whole_number("details", details, 0)
     given: dict[str, GoodgainNotice] = {}
-    with collect_notices(lambda one: given.setdefault(str(one), one)):
+    # Steps that know one system alone do not name it.
+    alone = f"{next(iter(runs), '')}: " if len(runs) == 1 else ""
+    with collect_notices(lambda one: given.setdefault(str(one).removeprefix(alone), one)):
         judged = load_qrels(qrels, columns=columns)
         several = {name: run if is_replicates(run) else [run] for name, run in check_systems(runs).items()}
         opened = {
@@ -269,15 +273,16 @@ def make_report(
             str(parts.measure),
             None if uses is None else funnel(judged, uses, parts.measure.rel),
         )
-    for one in given.values():
-        notice(str(one), minor=one.minor)
-    heard = [str(one) for one in given.values() if not one.minor]
+    for text, one in given.items():
+        notice(text, minor=one.minor)
+    heard = [text for text, one in given.items() if not one.minor]
     if any(len(of) > 1 for of in by_system.values()):
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
     made = {} if comparison is None else comparison.signature
     return Report(
         title=f"{', '.join(systems)}: {count_queries(len(query_ids))}",
-        summary=[*_describe(evidence, base)],
+        summary=_describe(evidence, base),
+        method="" if comparison is None else describe_method(comparison),
         doubts=list_doubts(comparison, heard),
         grids=[_build_means(evidence)] if comparison is None else build_brief_grids(comparison, Layout()),
         more=[] if comparison is None else build_grids(comparison, Layout()),
@@ -338,14 +343,14 @@ def write_report(made: Report, form: str, *, spreadsheet: bool = False) -> str:
         tables = {"queries": list_queries(made.evidence)}
         if (comparison := made.evidence.comparison) is not None:
             tables |= {"means": comparison.means, "pairs": comparison.pairs}
-        said = {name: getattr(made, name) for name in ("title", "summary", "doubts", "signature", "command")}
+        said = {name: getattr(made, name) for name in ("title", "summary", "method", "doubts", "signature", "command")}
         rows = {name: frame.to_dicts() for name, frame in tables.items()}
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     return _write_markdown(made) if form == "markdown" else _write_page(made)
 
 
 def _write_markdown(made: Report) -> str:
-    parts: list[Grid | Line] = [Line(made.title, -1), *map(Line, made.summary), *made.grids]
+    parts: list[Grid | Line] = [Line(made.title, -1), *map(Line, [*made.summary, made.method]), *made.grids]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in made.doubts)]
     for name, explanation in made.evidence.explanations.items():
         parts += [Line(f"Why {name} differs from {explanation.base}", -1), *list(build_screen(explanation))[1:]]

@@ -172,7 +172,7 @@
       const [failed, empty, missed] = counted.slice(4);
       if (failed) badges.push(badge(count(failed, "search failed", "searches failed"), "bad"));
       if (empty) badges.push(badge("no results", "bad"));
-      if (missed) badges.push(badge("found nothing good, though some was missing", "bad"));
+      if (missed) badges.push(badge("nothing good, though some was missing", "bad"));
       const listed = results.map((code) => {
         const found = detail.documents[code >> 2], kind = code & 3;
         const label = found[1] === null ? "" : `, label ${found[1]}`;
