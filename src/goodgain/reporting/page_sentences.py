@@ -50,7 +50,7 @@ def describe_method(comparison: Comparison) -> str:
     """Return what the numbers of `describe_comparison` mean, and what the systems spent."""
     made = comparison.signature
     return (
-        f"In brackets: the difference of two means over {count_queries(made['queries'])}, and its "
+        f"In brackets: two means over {count_queries(made['queries'])}, their difference, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
         f"Holm's correction. {_describe_costs(comparison.systems)}"
     )
@@ -60,7 +60,7 @@ def _describe_change(row: Mapping[str, Any]) -> str:
     mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
     interval = format_interval(row["low"], row["high"], PLACES)
-    return f"{measure} {mean} against {against} ({format_signed(row['difference'], PLACES)} {interval})"
+    return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval})"
 
 
 def _describe_costs(systems: pl.DataFrame) -> str:
@@ -77,13 +77,32 @@ def describe_explanation(explanation: Explanation) -> str:
     return first.text if isinstance(first, Line) else ""
 
 
-def describe_one(system: str, scores: Scores) -> Iterator[str]:
-    """Yield what a report of one system shows."""
+def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
+    """Yield what a report of one system shows, what its searches brought, and the query with the lowest value of a measure.
+
+    Args:
+        system: its name.
+        scores: its scores.
+        measure: the measure of the lowest value.
+        iterations: the columns of `Explanation.iterations`.
+    """
     means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
     yield (
         f"This report shows one system, {system}, and compares it with none. Means over "
         f"{count_queries(scores.signature['queries'])}: {_join(means)}."
     )
+    share = scores.coverage.filter(pl.col("iteration").is_null()).item(0, "coverage")
+    idle = int(iterations.get_column("brought_nothing_good").sum())
+    said = [
+        f"Judged share of the results: {format_number(share, 2)}.",
+        f"{idle:,} of {count_of(iterations.height, 'iteration')} found no good document while some were missing.",
+    ]
+    lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)
+    said += [
+        f"{query} has the lowest {measure}, {format_number(value, PLACES)}."
+        for query, value in lowest.select("query_id", "value").rows()
+    ]
+    yield " ".join(said)
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:

@@ -320,7 +320,7 @@ def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
 
 def _describe(of: Evidence, base: str) -> list[str]:
     if of.comparison is None:
-        return [*describe_one(base, of.scores[base])]
+        return [*describe_one(base, of.scores[base], str(of.explained.measure), of.iterations)]
     return [*describe_comparison(of.comparison), *map(describe_explanation, of.explanations.values())]
 
 
