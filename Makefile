@@ -22,7 +22,10 @@ demo: $(VENV)/installed
 	  qrels_examples/two_agents/late.run -m "nCG SRR" -o table --plot pictures/curve.svg
 	$(BIN)/python -m goodgain compare qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
 	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6" -o table --plot pictures/compared.svg
+	$(BIN)/python -m goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
+	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6 SRR@6" --groups qrels_examples/two_agents/groups.csv -o pictures/report.html
 	@echo "The pictures are $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg: open them in a browser."
+	@echo "The report on both agents is $(CURDIR)/pictures/report.html: open it too."
 
 # The pictures of README and docs, from the shipped examples.
 pictures: $(VENV)/installed
