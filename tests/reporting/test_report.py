@@ -259,13 +259,13 @@ def test_an_id_that_is_an_address_is_a_link(tmp_path: Path) -> None:
 
 def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(tmp_path: Path) -> None:
     qrels = {"=1+1": {"a": 3}, "q": {"a": 2}}
-    runs = {"@old": {"=1+1": {"a": 1.0}}, "new": {"q": {"a": 1.0}}}
+    runs = {"@old": {"=1+1": {"a": 1.0}, "q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}
     plain = pl.read_csv(gg.report(qrels, runs, tmp_path / "a.csv", "CG"))
     assert plain.select("query_id", "system", "value", "difference", "cause").rows() == [
         ("=1+1", "@old", 3.0, None, None),
         ("=1+1", "new", 0.0, -3.0, "new never searched where @old found good documents"),
         ("q", "@old", 0.0, None, None),
-        ("q", "new", 2.0, 2.0, "@old never searched where new found good documents"),
+        ("q", "new", 2.0, 2.0, "@old never retrieved good documents"),
     ]
     guarded = pl.read_csv(gg.report(qrels, runs, tmp_path / "b.csv", "CG", spreadsheet=True))
     assert guarded["query_id"].to_list() == ["'=1+1", "'=1+1", "q", "q"]

@@ -65,8 +65,8 @@ def draw_all(
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture
-        drawn = list(_draw(comparison, curves, recalls, ledgers, explained, found))
-    return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(drawn)]
+        drawn = _draw(comparison, curves, recalls, ledgers, explained, found)
+        return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(drawn)]
 
 
 def _draw(
