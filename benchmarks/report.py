@@ -70,7 +70,9 @@ def measure(queries: int, systems: int, iterations: int, folder: Path) -> str:
         page = browser.new_page()
         page.goto(path.as_uri())
         opened = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
-        sorts = [page.evaluate(_SORT, name) for name in ("query", "value", "difference", "cause", "at") for _ in range(2)]
+        sorts = [
+            page.evaluate(_SORT, name) for name in ("query", "value", "difference", "cause", "at") for _ in range(2)
+        ]
         browser.close()
     size = path.stat().st_size
     return f"| {systems} x {queries:,} x {iterations} | {size / 1e6:.2f} MB | {took:.1f} s | {opened:.0f} ms | {max(sorts):.0f} ms |"
@@ -83,6 +85,8 @@ if __name__ == "__main__":
             cProfile.run("measure(2000, 5, 12, Path(name))", sort="cumtime")
             sys.exit()
         measure(5, 2, 2, Path(name))  # libraries are loaded once
-        print("| systems x queries x iterations | size | written in | opened in | slowest sort |\n|---|---|---|---|---|")
+        print(
+            "| systems x queries x iterations | size | written in | opened in | slowest sort |\n|---|---|---|---|---|"
+        )
         for systems, queries, iterations in ((3, 50, 6), (5, 10_000, 12)):
             print(measure(queries, systems, iterations, Path(name)), flush=True)

@@ -22,7 +22,7 @@ URLS = {
     BIDI: "https://example.org/\u202egnp.exe",
     "other": " javascript:window.ran=6//https://example.org/",
 }
-QUERIES = [f"query {END}", f"second & {BIDI}", 'third "quoted" \'one\'']
+QUERIES = [f"query {END}", f"second & {BIDI}", "third \"quoted\" 'one'"]
 
 
 def write_hostile(path: Path, **options: Any) -> Path:
