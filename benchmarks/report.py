@@ -74,8 +74,8 @@ def measure(queries: int, systems: int, iterations: int, folder: Path) -> str:
             page.evaluate(_SORT, name) for name in ("query", "value", "difference", "cause", "at") for _ in range(2)
         ]
         browser.close()
-    size = path.stat().st_size
-    return f"| {systems} x {queries:,} x {iterations} | {size / 1e6:.2f} MB | {took:.1f} s | {opened:.0f} ms | {max(sorts):.0f} ms |"
+    case, size = f"{systems} x {queries:,} x {iterations}", path.stat().st_size / 1e6
+    return f"| {case} | {size:.2f} MB | {took:.1f} s | {opened:.0f} ms | {max(sorts):.0f} ms |"
 
 
 if __name__ == "__main__":

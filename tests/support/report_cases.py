@@ -37,7 +37,7 @@ def write_hostile(path: Path, **options: Any) -> Path:
     ]  # fmt: skip
     results = pl.DataFrame(rows)
     runs = {system: gg.to_run(results.filter(system=system)) for system in systems}
-    texts = {query: f"text of {END} {BIDI}" for query in QUERIES}
+    texts = dict.fromkeys(QUERIES, f"text of {END} {BIDI}")
     groups = pl.DataFrame({"query_id": QUERIES, "group": [f"group {SCRIPT}"] * 3})
     return gg.report(qrels, runs, path, "nCG SRR", results=results, queries=texts, groups=groups, **options)
 
