@@ -129,7 +129,10 @@ def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp
     bridge = data["details"][str(data["queries"].index("bridge"))]
     assert data["queries"][data["first"]] == "bridge"  # it lost most
     assert [text for text, _ in bridge["searches"][1]] == ["harbour bridge cost", "Harbour bridge: cost?"]
-    good = {bridge["documents"][k][2]: (at, causes) for k, at, causes, _ in bridge["good"]}
+    good = {
+        bridge["documents"][k][2]: (at, [data["reasons"][c] for c in causes if c is not None])
+        for k, at, causes, _ in bridge["good"]
+    }
     assert good["Toll revenue of the harbour bridge"] == ([2, None], ["new never retrieved it"])
     assert good["State loan for the harbour bridge"] == ([3, None], ["new stopped before old found it"])
     assert data["texts"] == [None, "Is it safe?", None, None]
@@ -200,7 +203,7 @@ def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
     path = gg.report(folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=uses, results=results)
     data = read_data(path.read_text())
     q1 = data["details"][str(data["queries"].index("q1"))]
-    used = {q1["documents"][k][0]: uses for k, _, _, uses in q1["good"]}
+    used = {q1["documents"][k][0]: [data["reasons"][use] for use in uses] for k, _, _, uses in q1["good"]}
     assert used["d1"] == ["returned at 1, never opened", "returned at 1, opened after 1, cited"]
     assert "Returned, opened, cited" in path.read_text()
 
@@ -247,20 +250,22 @@ def test_hostile_texts_stay_texts(hostile: str) -> None:
     )  # neither a command to a terminal nor a turned line
     assert data["queries"][0] == QUERIES[0]
     assert data["queries"][1] == "second & good\\u202edog\\x1b[31m\\u2028end"
-    titles = {title for detail in data["details"].values() for _, _, title, _ in detail["documents"]}
+    titles = {document[2] for detail in data["details"].values() for document in detail["documents"]}
     assert f"title {SCRIPT}" in titles and f"title {END}" in titles
     assert "title good\\u202edog\\x1b[31m end" in titles
 
 
 def test_only_addresses_of_the_web_are_links(hostile: str) -> None:
-    links = {link for detail in read_data(hostile)["details"].values() for *_, link in detail["documents"]}
-    assert links == {None, URLS["good"]}
+    links = {
+        tuple(document[3:]) for detail in read_data(hostile)["details"].values() for document in detail["documents"]
+    }
+    assert links == {(), (URLS["good"],)}
 
 
 def test_an_id_that_is_an_address_is_a_link(tmp_path: Path) -> None:
     page = "https://example.org/page"
     path = gg.report({"q": {page: 3}}, {"a": {"q": {page: 1.0}}}, tmp_path / "a.html", "CG")
-    assert read_data(path.read_text())["details"]["0"]["documents"] == [[page, 3.0, None, page]]
+    assert read_data(path.read_text())["details"]["0"]["documents"] == [[page, 3, None, page]]
 
 
 def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(tmp_path: Path) -> None:

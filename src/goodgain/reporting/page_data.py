@@ -135,7 +135,9 @@ def build_data(of: Evidence, details: int) -> dict[str, Any]:
     numbers = {query_id: k for k, query_id in enumerate(ids)}
     chosen = _choose_details(of, values[str(of.explained.measure)], ids, details)
     data["first"] = numbers[chosen[0]] if chosen else None
-    data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen)}
+    reasons: dict[str, int] = {}
+    data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen, reasons)}
+    data["reasons"] = [*reasons]
     return data
 
 
@@ -211,8 +213,15 @@ def _choose_details(of: Evidence, values: Matrix, ids: pl.Series, details: int) 
     return [ids[int(k)] for k in order[:details]]
 
 
-def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each chosen query its documents, what each iteration returned, and its good documents."""
+def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield for each chosen query its documents, what each iteration returned, and its good documents.
+
+    `reasons` numbers the causes and uses of documents, and gets new ones.
+    """
+
+    def code(said: str | None) -> int | None:
+        return None if said is None else reasons.setdefault(said, len(reasons))
+
     wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
     rel = of.explained.measure.rel
     found: dict[str, dict[Any, Any]] = {}
@@ -249,15 +258,15 @@ def _list_details(of: Evidence, chosen: Sequence[str]) -> Iterator[tuple[str, di
             [
                 documents.setdefault(doc_id, len(documents)),
                 [at[name].get((query_id, doc_id)) for name in of.systems],
-                [causes[name].get((query_id, doc_id)) for name in of.explanations],
-                [uses[name].get((query_id, doc_id)) for name in uses],
+                [code(causes[name].get((query_id, doc_id))) for name in of.explanations],
+                [code(uses[name].get((query_id, doc_id))) for name in uses],
             ]
             for (doc_id,) in good_of.get(query_id, [])
         ]
         described = []
         for doc_id in documents:
             key = (query_id, doc_id)
-            described.append([_shorten(doc_id), labels.get(key), *_describe(doc_id, titles.get(key), urls.get(key))])
+            described.append(_describe(doc_id, labels.get(key), titles.get(key), urls.get(key)))
         said = [sentences[name].get(query_id) for name in of.explanations]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
@@ -292,11 +301,18 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
     }
 
 
-def _describe(doc_id: str, title: str | None, url: str | None) -> tuple[str | None, str | None]:
-    """Return the title and the link of a document: only an address of the web, without blanks or hidden signs, is a link."""
+def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
+    """Return id, label, title and link of a document, without the last ones if they are null.
+
+    Only an address of the web, without blanks or hidden signs, is a link.
+    """
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
-    return _shorten(title) if title != doc_id else None, address if is_link else None
+    number = int(label) if label is not None and float(label).is_integer() else label
+    described = [_shorten(doc_id), number, _shorten(title) if title != doc_id else None, address if is_link else None]
+    while described[-1] is None:
+        described.pop()
+    return described
 
 
 def _shorten(text: str | None) -> str | None:

@@ -27,9 +27,9 @@ _LOOK = {
 _MOST_QUERIES = 300
 #: With more systems there is no picture for each of them.
 _MOST_SYSTEMS = 6
-#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet.
+#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet, turns by nothing.
 _LEFT_OUT = re.compile(
-    r"^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL
+    r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
 )
 _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
@@ -122,16 +122,27 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     svg = _LEFT_OUT.sub("", content.getvalue())
     svg = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), svg)
     svg = _ID.sub(lambda found: found[0] if f"#{found[1]}" in svg else "", svg)
-    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
+    svg = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", svg)
     for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
         svg = svg.replace(drawn, shown)
     _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
-    body = re.sub(r"\s*\n\s*", " ", body)
+    body = _remove_groups(re.sub(r"\s*\n\s*", " ", body))
     label, description = f"picture-{number}-title", f"picture-{number}-text"
     return (
         f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
         f'<desc id="{description}">{escape_html(text)}</desc>{body}'
     )
+
+
+def _remove_groups(svg: str) -> str:
+    """Remove groups without attributes: they are a tenth of the picture."""
+    kept, is_kept = [], []
+    for part in re.split(r"(<g[^>]*>|</g>) *", svg):
+        if part.startswith("<g"):
+            is_kept.append(part != "<g>")
+        if part[:2] not in ("<g", "</") or (is_kept[-1] if part != "</g>" else is_kept.pop()):
+            kept.append(part)
+    return "".join(kept)
 
 
 def _write_attributes(style: str) -> str:

@@ -175,7 +175,7 @@
       if (missed) badges.push(badge("nothing good, though some was missing", "bad"));
       const listed = results.map((code) => {
         const found = detail.documents[code >> 2], kind = code & 3;
-        const label = found[1] === null ? "" : `, label ${found[1]}`;
+        const label = found[1] === undefined || found[1] === null ? "" : `, label ${found[1]}`;
         return make("li", {}, badge(KINDS[kind] + label, LOOKS[kind]), ...nameDocument(found));
       });
       return make("li", {}, text ? make("div", {}, `“${text}”`) : null, make("div", {}, ...badges), listed.length ? make("ul", {}, ...listed) : null);
@@ -196,7 +196,7 @@
     const header = ["good document", ...(others.length ? ["why"] : []), ...(detail.good.some((row) => row[3].length) ? ["use"] : []), "label"];
     const words = header.length - 1;
     const rows = detail.good.map(([k, found, causes, uses]) => {
-      const lines = (names, said) => said.map((one, j) => (one ? make("div", {}, names ? `${names[j]}: ${one}` : one) : null)).filter(Boolean);
+      const lines = (names, said) => said.map((code, j) => (code === null ? null : make("div", {}, (names ? `${names[j]}: ` : "") + data.reasons[code]))).filter(Boolean);
       const cells = [nameDocument(detail.documents[k])];
       if (others.length) cells.push(lines(null, causes));
       if (header.includes("use")) cells.push(lines(data.systems, uses));
