@@ -33,6 +33,8 @@ _LEFT_OUT = re.compile(
 )
 _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
+#: Set for all pictures by the style of the page.
+_OF_PAGE = ("font-family", "stroke-linejoin", "stroke-linecap")
 _ID = re.compile(r' id="([^"]*)"')
 
 
@@ -125,6 +127,8 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     svg = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", svg)
     for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
         svg = svg.replace(drawn, shown)
+    # The mark of a tick has its own look.
+    svg = re.sub(r'(<use [^>]*?) fill="currentColor" stroke="currentColor"[^/]*/>', r"\1/>", svg)
     _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
     body = _remove_groups(re.sub(r"\s*\n\s*", " ", body))
     label, description = f"picture-{number}-title", f"picture-{number}-text"
@@ -148,4 +152,4 @@ def _remove_groups(svg: str) -> str:
 def _write_attributes(style: str) -> str:
     """Return declarations of a style as attributes of an SVG element."""
     pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
-    return "".join(f' {name}="{value}"' for name, value in pairs if name != "font-family")  # the page has its own
+    return "".join(f' {name}="{value}"' for name, value in pairs if name not in _OF_PAGE)
