@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo pictures reference docs test test-all test-spark check install install-dev bench bench-all clean
+.PHONY: demo pictures reference docs test test-all test-oldest test-spark dist check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -46,9 +46,32 @@ test: $(VENV)/installed-dev
 test-all: $(VENV)/installed-dev
 	GOODGAIN_TESTS=all $(BIN)/python -m pytest -m "not spark" $(PARALLEL)
 
+# The lowest versions that pyproject.toml allows.
+test-oldest:
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet uv
+	build/tools/bin/uv venv --quiet --clear --python $(PYTHON) build/oldest
+	build/tools/bin/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct --editable ".[dev]"
+	POLARS_MAX_THREADS=1 build/oldest/bin/python -m pytest -m "not spark" $(PARALLEL)
+
 test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
 	$(BIN)/python -m pytest -m spark tests/evaluation/test_spark.py
+
+# dist/ has what is published: the wheel alone runs README, the sdist passes its own tests.
+dist:
+	rm -rf dist build/tools build/wheel build/sdist
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet build check-wheel-contents twine
+	build/tools/bin/python -m build
+	build/tools/bin/twine check --strict dist/*
+	build/tools/bin/check-wheel-contents dist/*.whl
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet dist/*.whl
+	build/wheel/bin/python .ci/run_readme.py
+	mkdir build/sdist
+	tar --extract --gzip --strip-components 1 --directory build/sdist --file dist/*.tar.gz
+	$(MAKE) --directory build/sdist test PYTHON=$(PYTHON)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -63,6 +86,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/growth.py --profile
 	$(BIN)/python benchmarks/ranx_host.py
 	$(BIN)/python benchmarks/comparing.py
+	$(BIN)/python benchmarks/start.py
 
 # Also the two that are heavy: traces makes 2.3 GB first.
 bench-all: bench
@@ -94,4 +118,4 @@ install: $(VENV)/installed
 install-dev: $(VENV)/installed-dev
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) build dist

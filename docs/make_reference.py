@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from goodgain.measures.declaration import Declaration
 from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
 
-FOLDER = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- docs/make_reference.py writes this page: make reference -->\n"
 
 #: Family -> heading and what its measures have in common.
@@ -155,11 +157,35 @@ def find_kind(name: str) -> str:
     return "exception" if issubclass(value, Exception) else "class"
 
 
+def write_dependencies() -> str:
+    """Return the page of what goodgain needs: the lines of pyproject.toml, with their comments."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed, extras = project.partition("\n[project.optional-dependencies]\n")[::2]
+    rows = re.findall(r'^  "([\w-]+)>=([\d.]+)", +# (.+); (\d+) MB$', needed, flags=re.MULTILINE)
+    more = re.findall(r'^(\w+) = \["[^#]+\] +# (.+); (\d+) MB$', extras, flags=re.MULTILINE)
+    total = sum(int(row[-1]) for row in rows)
+    return "\n".join(
+        [
+            "# Dependencies\n",
+            NOTE,
+            f"`pip install goodgain` brings about {total:,} MB. The size of a row includes the packages that only it brings.\n",
+            "| package | lowest version | what for | MB |\n|---|---|---|---|",
+            *(f"| {name} | {version} | {escape(what)} | {size} |" for name, version, what, size in rows),
+            "\n## Extras\n",
+            "An extra is installed on request. `all` is all of them. `dev` and `docs` are for a checkout.\n",
+            "| extra | what for | MB more |\n|---|---|---|",
+            *(f'| `pip install "goodgain[{name}]"` | {escape(what)} | {size} |' for name, what, size in more),
+            "",
+        ]
+    )
+
+
 def write_pages() -> Iterator[tuple[str, str]]:
     """Yield the file and the text of each page."""
     yield "measures.md", write_measures()
     yield "command_line.md", write_commands()
     yield "python.md", write_python()
+    yield "dependencies.md", write_dependencies()
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ from goodgain.measures.not_in_ir_measures import (
 )
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import PerIteration, SubtopicRecall
-from goodgain.version import __version__
+from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
     from goodgain.comparing.compare_systems import compare
@@ -184,6 +184,7 @@ __all__ = [
     "read_traces",
     "report",
     "rescale",
+    "show_versions",
     "spend",
     "to_run",
     "write_qrels",

@@ -25,6 +25,10 @@ class GoodgainError(Exception):
     """Any error that goodgain raises on purpose: what is wrong, where, and the remedy, in one line.
 
     A very long message loses its middle: it may quote megabytes.
+
+    >>> import goodgain as gg
+    >>> issubclass(gg.InputError, gg.GoodgainError), issubclass(gg.MeasureError, gg.GoodgainError)
+    (True, True)
     """
 
     #: The exit status of the command: the input or the arguments are wrong.
@@ -36,11 +40,25 @@ class GoodgainError(Exception):
 
 
 class InputError(GoodgainError, ValueError):
-    """A run, qrels, trace or argument is wrong."""
+    """A run, qrels, trace or argument is wrong.
+
+    >>> import goodgain as gg
+    >>> gg.read_run("missing.run")
+    Traceback (most recent call last):
+        ...
+    goodgain.errors.InputError: 'missing.run': no such file; give the path of a readable file
+    """
 
 
 class MeasureError(GoodgainError, ValueError):
-    """A measure does not exist, or has wrong parameters."""
+    """A measure does not exist, or has wrong parameters.
+
+    >>> import goodgain as gg
+    >>> gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "nCDG@10")
+    Traceback (most recent call last):
+        ...
+    goodgain.errors.MeasureError: nCDG is not a measure; did you mean nCG or nDCG?
+    """
 
 
 class GoodgainNotice(UserWarning):
@@ -48,6 +66,14 @@ class GoodgainNotice(UserWarning):
 
     `text` is the message without the name of its run. A `minor` notice does not change what the numbers mean; a terminal
     shows it on request.
+
+    >>> import warnings
+    >>> import goodgain as gg
+    >>> with warnings.catch_warnings(action="error", category=gg.GoodgainNotice):
+    ...     gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "SRE")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    goodgain.errors.GoodgainNotice: no iterations in this run: ...
     """
 
     def __init__(self, text: str, about: str | None = None, *, minor: bool = False) -> None:

@@ -58,6 +58,11 @@ class Comparison(Findings):
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
+
+    >>> import goodgain as gg
+    >>> found = gg.compare({"q": {"a": 2, "b": 0}}, {"old": {"q": {"b": 2.0, "a": 1.0}}, "new": {"q": {"a": 1.0}}}, "RR")
+    >>> found.means.select("system", "mean").rows()
+    [('old', 0.5), ('new', 1.0)]
     """
 
     def to_text(

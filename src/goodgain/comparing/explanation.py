@@ -72,6 +72,13 @@ class Explanation:
     it stopped before the iteration in which the first system found the document. `judged_differently`: it found the
     document in an iteration with a lower label (labels by iteration). `not_retrieved`: it searched on, and never found the
     document. Documents that both count differ where the iteration has a weight (DCGG: `earlier`, `later`).
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> new = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> found = gg.explain({"q": {"a": 3, "b": 2}}, new.head(1), new)
+    >>> found.documents.filter(doc_id="b").select("found", "cause", "amount").rows()
+    [('found_by_new_only', 'stopped_before', 2.0)]
     """
 
     base: str

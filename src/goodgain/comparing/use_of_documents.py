@@ -60,6 +60,13 @@ class Funnel:
             known), and the means of the columns of `per_query`. `opens_per_good` is the ratio of the sums.
         per_query: query_id, system, replicate, and a column for each count and share: `compare(..., outcomes=)` takes it.
         rel: the smallest good label.
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> use = {"query_id": "q", "system": "agent", "doc_id": ["a", "b"], "returned_at": 1, "opened_at": [1, None]}
+    >>> found = gg.funnel({"q": {"a": 3, "b": 2}}, pl.DataFrame(use | {"opens": [1, 0], "cited": [True, False]}))
+    >>> found.frame.select("good_returned", "good_opened", "good_cited").row(0)
+    (2.0, 1.0, 1.0)
     """
 
     frame: pl.DataFrame

@@ -39,6 +39,13 @@ class Deduplication:
     `frame` has the rows of the input, in its order and of its library, and the columns `document`, `duplicate_of` (the
     row of the first occurrence in the same query and system, counted from 0), `rule` and `confidence`; the last three are
     null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> urls = ["https://example.org/a?utm_source=x", "https://example.org/a"]
+    >>> found = gg.deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
+    >>> found.frame.select("duplicate_of", "rule").rows()
+    [(None, None), (0, 'url')]
     """
 
     frame: Any

@@ -28,6 +28,14 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
     Raises:
         InputError: the name ends otherwise, or the file cannot be written.
+
+    >>> import pathlib, tempfile
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.parquet"
+    >>> gg.write_results(pl.DataFrame({"query_id": "q", "iteration": [1], "search": 1, "rank": 1, "doc_id": ["a"]}), path)
+    >>> pl.read_parquet(path).item(0, "doc_id")
+    'a'
     """
     check_results_name(Path(path))
     write_frame(results, Path(path))
@@ -45,6 +53,15 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         InputError: the name ends otherwise, a column is missing or of another type, or a row has no query, no iteration or a
             value of another type; the error names the row.
+
+    >>> import pathlib, tempfile
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.jsonl"
+    >>> found = {"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 1, "doc_id": ["a", "b"]}
+    >>> gg.write_results(pl.DataFrame(found), path)
+    >>> gg.read_results(path).select("iteration", "doc_id").rows()
+    [(1, 'a'), (2, 'b')]
     """
     check_fork()
     path = make_path(path, "the file of the results")

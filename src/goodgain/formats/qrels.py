@@ -88,6 +88,13 @@ class Qrels(PandasFacade):
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
         documents: what the signature says of the mapping of chunks to documents.
         ids_mapped: how many ids of chunks became documents, each once a query.
+
+    >>> import goodgain as gg
+    >>> qrels = gg.read_qrels({"q": {"a": 2, "b": 0}})
+    >>> qrels.frame.select("doc_id", "relevance").rows()
+    [('a', 2), ('b', 0)]
+    >>> [judgment.relevance for judgment in qrels.itertuples()]
+    [2, 0]
     """
 
     documents: Mapping[str, str] = {}  # replaced, never changed
@@ -385,6 +392,13 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
 
     Raises:
         InputError: the file cannot be written.
+
+    >>> import pathlib, tempfile
+    >>> import goodgain as gg
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
+    >>> gg.write_qrels({"q": {"a": 3}}, path)
+    >>> print(path.read_text(), end="")
+    q 0 a 3
     """
     source = load_qrels(qrels, report_null=False)
     target = make_path(path, "the file of the qrels")

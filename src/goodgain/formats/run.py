@@ -77,6 +77,14 @@ class Run(PandasFacade):
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
         ids_mapped: how many ids of chunks became documents, each once a query.
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> run = gg.read_run(pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]}))
+    >>> run.frame.height
+    3
+    >>> [row.doc_id for row in run.itertuples()]
+    ['a', 'b']
     """
 
     ids_mapped = 0
@@ -346,6 +354,15 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
 
     Raises:
         InputError: the file cannot be written.
+
+    >>> import pathlib, tempfile
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "agent.run"
+    >>> gg.write_run(pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "rank": 1, "score": 1.0}), path)
+    >>> print(path.read_text(), end="")
+    q 1 a 1 1.0 goodgain
+    q 2 b 1 1.0 goodgain
     """
     source = read_run(run)
     target = make_path(path, "the file of the run")

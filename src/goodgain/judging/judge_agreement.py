@@ -45,6 +45,11 @@ class Agreement:
         intervals: coefficient, judge, other (null for coefficients of all judges), low, high: 95 % intervals of kappa and
             alpha by the bootstrap over queries, or over documents where there are fewer than ten queries; None where they
             were not asked for.
+
+    >>> import goodgain as gg
+    >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
+    >>> found.overall["documents"], found.overall["alpha_nominal"]
+    (2, 1.0)
     """
 
     scale: str

@@ -117,7 +117,7 @@ def label(
 
     Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
 
-    An endpoint is needed, so this example is not run::
+    An endpoint is needed::
 
         grades = gg.label("agent.run", "queries.tsv", results="results.parquet", model="qwen3-32b",
                           base_url="http://localhost:8000/v1", journal="answers.sqlite")

@@ -42,6 +42,13 @@ class Scores:
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
         replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
+
+    >>> import goodgain as gg
+    >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
+    >>> scores["R@100"]
+    0.5
+    >>> scores.per_query.rows()[1]
+    ('q', 'R@100', 0.5)
     """
 
     means: dict[str, float | None]

@@ -83,7 +83,7 @@ class FirstOccurrences:
     @property
     def has_repeats(self) -> bool:
         """Whether a document occurs twice in a query."""
-        return bool((self.queries.get_column("results") > self.kept).any())
+        return bool((self.queries.get_column("results").to_numpy() > self.kept).any())
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:

@@ -41,7 +41,11 @@ Function = Callable[..., Any]
 def register() -> None:
     """Let `ranx.evaluate` and `ranx.compare` take our measures; a second call changes nothing.
 
-    A name that ranx already has keeps its meaning, with a notice.
+    A name that ranx already has keeps its meaning, with a notice. `import goodgain.hosts.ranx` calls this.
+
+    >>> register()
+    >>> metric_labels["num_good"]
+    'NumGood'
     """
     if _compare.Report is Report:
         return

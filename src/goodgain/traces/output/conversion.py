@@ -96,6 +96,15 @@ def convert_traces(
     Raises:
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
+
+    >>> import json, pathlib, tempfile
+    >>> import goodgain as gg
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> steps = [{"searches": [{"query": "what is bm25", "results": [{"doc_id": "d1"}]}]}]
+    >>> _ = (folder / "log.jsonl").write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}))
+    >>> summary = gg.convert_traces(folder / "log.jsonl", folder / "agent.run")
+    >>> print((folder / "agent.run").read_text(), end="")
+    q 1 d1 1 1.0 goodgain
     """
     asked = {"costs": costs, "queries": queries, "outcomes": outcomes, "uses": uses}
     tables = {name: Path(path) for name, path in asked.items() if path is not None}
