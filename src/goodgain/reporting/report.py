@@ -211,12 +211,16 @@ def make_report(
 ) -> Report:
     """Do what `report` does, without writing; each notice is given once."""
     check_whole_number("details", details, 0)
+    several = {name: run if is_replicates(run) else [run] for name, run in check_systems(runs).items()}
     given: dict[str, GoodgainNotice] = {}
     # Steps that know one system alone do not name it.
-    alone = f"{next(iter(runs), '')}: " if len(runs) == 1 else ""
-    with collect_notices(lambda one: given.setdefault(str(one).removeprefix(alone), one)):
+    alone = f"{next(iter(several))}: " if len(several) == 1 else ""
+
+    def hear(one: GoodgainNotice) -> None:
+        given.setdefault(str(one).removeprefix(alone), one)
+
+    with collect_notices(hear):
         judged = load_qrels(qrels, columns=columns)
-        several = {name: run if is_replicates(run) else [run] for name, run in check_systems(runs).items()}
         opened = {
             f"{name}\0{k}": read_whole(open_run(run, columns=columns))
             for name, of in several.items()
@@ -268,7 +272,7 @@ def make_report(
         drawn = (
             comparison,
             curve(judged, systems, _list_curves(asked, rel), rel=rel),
-            pr_curve(judged, firsts, order=order, **({} if rel is None else {"rel": rel})),
+            pr_curve(judged, firsts, order=order, rel=1 if rel is None else rel),
             {name: ledger(judged, run, rel=rel) for name, run in firsts.items()},
             str(parts.measure),
             None if uses is None else funnel(judged, uses, parts.measure.rel),
