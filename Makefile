@@ -24,8 +24,7 @@ demo: $(VENV)/installed
 	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6" -o table --plot pictures/compared.svg
 	$(BIN)/python -m goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
 	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6 SRR@6" --groups qrels_examples/two_agents/groups.csv -o pictures/report.html
-	@echo "The pictures are $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg: open them in a browser."
-	@echo "The report on both agents is $(CURDIR)/pictures/report.html: open it too."
+	@echo "The report on both agents is $(CURDIR)/pictures/report.html, with $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg beside it: open them in a browser."
 
 # The pictures of README and docs, from the shipped examples.
 pictures: $(VENV)/installed
