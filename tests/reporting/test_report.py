@@ -9,11 +9,13 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.reporting import plots
 from goodgain.reporting.page_pictures import draw_all
 from tests.support.command import run_command
 from tests.support.report_cases import BIDI, END, QUERIES, SCRIPT, URLS, read_data, write_hostile
@@ -171,7 +173,7 @@ def test_five_systems_are_each_compared_with_the_first(tmp_path: Path) -> None:
     assert [(row["system"], row["against"]) for row in made["pairs"]] == [(f"s{k}", "s0") for k in range(1, 5)]
     assert len(made["summary"]) == 8
     assert "s0 and" not in made["summary"][0]
-    assert made["summary"][1] == "s2 and s0 are equal in every query in nCG@6."
+    assert made["summary"][2] == "s2 and s0 are equal in every query in nCG@6."
 
 
 def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_path: Path) -> None:
@@ -301,9 +303,24 @@ def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
     labels = [value.split() for tag, name, value in read.attributes if tag == "svg" and name == "aria-labelledby"]
     assert len(pictures) == len(labels) == 8
     assert all(one in read.ids for label in labels for one in label)
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+        ElementTree.fromstring(picture)  # every element is closed
     curve = gg.curve(AGENTS / "qrels.txt", RUNS, "nCG")
     last = curve.filter(system="late", iteration=6)["mean"].item()
     assert any(f"late: 0.0204 after iteration 1, {last:.4f} after 6" in text for text in read.texts["desc"])
+
+
+def test_the_texts_of_a_picture_are_those_of_the_plot(page: str) -> None:
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
+    figure = plots.per_query(compared, "nCG@6").figure
+    figure.draw_without_rendering()
+    (ax,), (legend,) = figure.axes, figure.legends
+    low, high = ax.get_ylim()
+    ticks = [tick.get_text() for at, tick in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True) if low < at < high]
+    labels = {*ticks, *(text.get_text() for text in legend.get_texts()), ax.get_ylabel(), ax.get_xlabel()}
+    assert "mean (+0.0129)" in labels
+    picture = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)[2]
+    assert labels <= {one.text for one in ElementTree.fromstring(picture).iter("text")}
 
 
 def test_the_look_of_the_users_plots_changes_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.rendering import count_queries
+from goodgain.errors import count_of
 from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
@@ -31,6 +32,8 @@ _MOST_SYSTEMS = 6
 _LEFT_OUT = re.compile(
     r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
 )
+_GROUP = re.compile(r"(<g(?: [^>]*)?>|</g>)")
+_TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
 #: Set for all pictures by the style of the page.
@@ -95,11 +98,14 @@ def _draw(
                 text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
             ax = plots.per_query(comparison, explained, system=system, against=against)
             yield f"{system} against {against}, query by query", f"{text}.", ax
-    for name, ledger in ledgers.items() if len(ledgers) <= _MOST_SYSTEMS else ():
+    shown = ledgers if len(ledgers) <= _MOST_SYSTEMS else {}
+    for name, ledger in shown.items():
         totals = plots.what_came_back_data(ledger).sum().row(0, named=True)
         said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
-        text = f"All results of {name}: {'; '.join(said)}. {totals['nothing']:,} searches got no result."
+        nothing = count_of(totals["nothing"], "iteration")
+        text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
         yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
+    for name, ledger in shown.items():
         text = "Bars at 0: queries in which no good document was found. Searches after the last good one are wasted."
         yield f"When {name} stopped, and when it last found something good", text, plots.iterations_used(ledger)
     text = "The highest precision at each recall or a higher one, over the ranking of all iterations."
@@ -122,15 +128,10 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
         figure.savefig(content, format="svg", metadata={"Date": None})
     svg = _LEFT_OUT.sub("", content.getvalue())
-    svg = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), svg)
-    svg = _ID.sub(lambda found: found[0] if f"#{found[1]}" in svg else "", svg)
-    svg = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", svg)
-    for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
-        svg = svg.replace(drawn, shown)
-    # The mark of a tick has its own look.
-    svg = re.sub(r'(<use [^>]*?) fill="currentColor" stroke="currentColor"[^/]*/>', r"\1/>", svg)
+    used = set(re.findall(r"#([\w-]+)", svg))
+    svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)
     _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
-    body = _remove_groups(re.sub(r"\s*\n\s*", " ", body))
+    body = _remove_groups(re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><"))
     label, description = f"picture-{number}-title", f"picture-{number}-text"
     return (
         f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
@@ -141,12 +142,26 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
 def _remove_groups(svg: str) -> str:
     """Remove groups without attributes: they are a tenth of the picture."""
     kept, is_kept = [], []
-    for part in re.split(r"(<g[^>]*>|</g>) *", svg):
-        if part.startswith("<g"):
+    for part in _GROUP.split(svg):
+        if part == "</g>":
+            kept += [part] * is_kept.pop()
+        elif _GROUP.fullmatch(part):
             is_kept.append(part != "<g>")
-        if part[:2] not in ("<g", "</") or (is_kept[-1] if part != "</g>" else is_kept.pop()):
+            kept += [part] * is_kept[-1]
+        else:
             kept.append(part)
     return "".join(kept)
+
+
+def _rewrite_tag(tag: str, used: set[str]) -> str:
+    """Return a tag with attributes in place of a style, short numbers, and no id that is not used. Texts stay as they are."""
+    tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
+    tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
+    tag = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", tag)
+    for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
+        tag = tag.replace(drawn, shown)
+    # The mark of a tick has its own look.
+    return re.sub(r'^(<use .*?) fill="currentColor" stroke="currentColor".*/>', r"\1/>", tag)
 
 
 def _write_attributes(style: str) -> str:

@@ -108,7 +108,9 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
     """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
     notes = [*(comparison.notes if comparison else ()), *notices]
-    if comparison is not None and (number := comparison.signature["queries"]) < _FEW_QUERIES:
+    if comparison is None:
+        notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
+    elif (number := comparison.signature["queries"]) < _FEW_QUERIES:
         notes.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
     return list(dict.fromkeys(notes))
 

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -325,7 +326,8 @@ def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
 def _describe(of: Evidence, base: str) -> list[str]:
     if of.comparison is None:
         return [*describe_one(base, of.scores[base], str(of.explained.measure), of.iterations)]
-    return [*describe_comparison(of.comparison), *map(describe_explanation, of.explanations.values())]
+    verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
+    return [*chain.from_iterable(zip(verdicts, whys, strict=True))]
 
 
 def _build_means(of: Evidence) -> Grid:
