@@ -141,7 +141,8 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
 
 def _remove_groups(svg: str) -> str:
     """Remove groups without attributes: they are a tenth of the picture."""
-    kept, is_kept = [], []
+    kept: list[str] = []
+    is_kept: list[bool] = []
     for part in _GROUP.split(svg):
         if part == "</g>":
             kept += [part] * is_kept.pop()
