@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo pictures reference docs test test-all test-oldest test-spark dist check install install-dev bench bench-all clean
+.PHONY: demo pictures reference docs test test-all test-oldest test-spark test-hosts dist check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -56,6 +56,11 @@ test-oldest:
 test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
 	$(BIN)/python -m pytest -m spark tests/evaluation/test_spark.py
+
+# Inspect, MLflow, Phoenix: their two hundred packages have an environment of their own.
+test-hosts: $(VENV)/hosts/installed
+	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py tests/hosts/test_phoenix.py \
+	  "tests/test_pages.py::test_the_examples_print_what_the_page_shows[hosts_agents]"
 
 # dist/ has what is published: the wheel alone runs README, the sdist passes its own tests.
 dist:
@@ -107,6 +112,11 @@ $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/installed-spark: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
+	touch $@
+
+$(VENV)/hosts/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)/hosts
+	$(VENV)/hosts/bin/python -m pip install --quiet --editable ".[dev,inspect,mlflow,phoenix]" arize-phoenix
 	touch $@
 
 $(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml

@@ -138,7 +138,8 @@ def write_python() -> str:
     for folder, names in folders.items():
         parts.append(f"## {folder.rpartition('.')[2].capitalize()}\n\n{read_title(folder)}.\n")
         parts += [f"```{{eval-rst}}\n.. auto{find_kind(name)}:: goodgain.{name}\n```\n" for name in names]
-    for module in ("goodgain.hosts.ranx", "goodgain.hosts.pytrec_eval", "goodgain.reporting.plots"):
+    hosts = [f"goodgain.hosts.{name}" for name in ("ranx", "pytrec_eval", "inspect", "mlflow")]
+    for module in (*hosts, "goodgain.reporting.plots"):
         parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n")
     return "\n".join(parts)
 

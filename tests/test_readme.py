@@ -71,6 +71,14 @@ def test_the_table_of_the_readme_has_the_values_of_its_example() -> None:
     assert len(rows) == 2
 
 
+def test_the_readme_shows_before_it_explains() -> None:
+    order = ["# goodgain", "badge_version", "images/curve.svg", "pip install goodgain", "## Two commands"]
+    order += ["## Six lines of Python", "## Where to go next", "## Citation"]
+    places = [README.index(part) for part in order]
+    assert places == sorted(places)
+    assert README.index("## What the picture shows") > places[order.index("## Six lines of Python")]
+
+
 def test_headings_that_say_a_number_have_as_many() -> None:
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL))
     code = re.findall(

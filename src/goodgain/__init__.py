@@ -6,6 +6,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
+
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.evaluation import evaluate, flatten
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from goodgain.comparing.compare_systems import compare
     from goodgain.comparing.comparison import Comparison
     from goodgain.comparing.explanation import Explanation, explain
+    from goodgain.comparing.gate_reports import check
     from goodgain.comparing.use_of_documents import Funnel, funnel
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
@@ -80,6 +83,7 @@ register()
 _LATER = (
     {"Comparison": "goodgain.comparing.comparison", "compare": "goodgain.comparing.compare_systems"}
     | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
+    | {"check": "goodgain.comparing.gate_reports"}
     | dict.fromkeys(("Funnel", "funnel"), "goodgain.comparing.use_of_documents")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
@@ -162,6 +166,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "agreement",
+    "check",
     "compare",
     "convert_traces",
     "coverage",

@@ -1,4 +1,4 @@
-"""The exceptions and notices of goodgain."""
+"""The exceptions and notices of goodgain, and how its long work tells its progress."""
 
 from __future__ import annotations
 
@@ -111,6 +111,27 @@ def collect_notices(collect: Callable[[GoodgainNotice], None]) -> Iterator[None]
         yield
     finally:
         _collector.reset(token)
+
+
+#: Called with what is being done, how much of it is done, and how much there is; None if this is not known.
+Progress = Callable[[str, int, int | None], None]
+_progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
+
+
+def tell_progress(what: str, done: int, total: int | None) -> None:
+    """Tell whoever collects it how far long work is; only steps that take a noticeable time tell it."""
+    if (collect := _progress.get()) is not None:
+        collect(what, done, total)
+
+
+@contextmanager
+def collect_progress(collect: Progress) -> Iterator[None]:
+    """Pass the progress inside a `with` to a function."""
+    token = _progress.set(collect)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
 
 
 class NoticesOfSystems:

@@ -6,7 +6,9 @@ import json
 import os
 import pty
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 import pytest
@@ -30,11 +32,19 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
     return run, qrels
 
 
-def run_on_terminal(*arguments: object) -> str:
-    """Run the command with a terminal as its standard output and standard error."""
+def run_on_terminal(*arguments: object, command: Sequence[str] = COMMAND, stdout: IO[bytes] | None = None) -> str:
+    """Run the command with a terminal as its standard error, and as its standard output if this is not a file."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=follower, stderr=follower, close_fds=True)
+    call = [*command, *map(str, arguments)]
+    process = subprocess.Popen(call, stdout=stdout or follower, stderr=follower, close_fds=True, cwd=ROOT)
     os.close(follower)
+    printed = read_terminal(leader)
+    process.wait(timeout=60)
+    return printed
+
+
+def read_terminal(leader: int) -> str:
+    """Return what a program prints to a terminal until its end."""
     printed = b""
     while True:
         try:
@@ -44,7 +54,6 @@ def run_on_terminal(*arguments: object) -> str:
         if not piece:
             break
         printed += piece
-    process.wait(timeout=60)
     os.close(leader)
     return printed.decode("utf-8", "replace")
 

@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
+import goodgain as gg
 from goodgain.comparing import compare
 from goodgain.comparing.gate_reports import write_junit
 from goodgain.comparing.requirements import check_requirements
@@ -132,3 +135,24 @@ def test_names_break_no_comment(tmp_path: Path) -> None:
     assert r"\<i\>" in text and "<i>" not in text
     rows = [line for line in text.splitlines() if line.startswith("| q")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+
+
+def test_check_raises_the_comment_of_the_gate_where_a_line_fails(tmp_path: Path) -> None:
+    lines = ["CG@3>=baseline significant", "SRR@3<=baseline+0.05"]
+    required = [part for line in lines for part in ("--require", line)]
+    run_command("compare", *AGENTS, *required, "--comment", tmp_path / "comment.md", "-o", "csv")
+    comparison = compare(AGENTS[0], {path.stem: path for path in AGENTS[1:]}, ["CG@3", "SRR@3"], baseline="quick")
+    with pytest.raises(AssertionError) as raised:
+        gg.check(comparison, lines)
+    written, raised_lines = (tmp_path / "comment.md").read_text().splitlines(), str(raised.value).splitlines()
+    assert len(written) == len(raised_lines)
+    # causes need the runs, which a comparison does not keep: the cells of the column `cause` are empty
+    assert [line for line in raised_lines if line not in written] == [
+        line for line in raised_lines if re.fullmatch(r"\| q\d+ .*\|  \|", line)
+    ]
+    assert [outcome.holds for outcome in gg.check(comparison, lines[1])] == [True]
+
+
+def test_check_refuses_what_is_not_a_comparison() -> None:
+    with pytest.raises(gg.InputError, match=r"give what gg\.compare returns"):
+        gg.check(gg.evaluate(AGENTS[0], AGENTS[1], "nCG@6"), "nCG@6>=0.1")  # type: ignore[arg-type]  # the fault

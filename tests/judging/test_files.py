@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
         ("log.jsonl", "nothing\n", "line 1: is not JSON"),
         ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),
         ("list.json", "[]", "has no grades"),
+        ("judged.jsonl", '{"model": "m", "query": "q", "passage": "p", "prompt": "", "prediction": "", "judgment": 2}\n',
+         "line 1: is a judgment of umbrela, .*modified_qrels"),
+        ("nuggets.jsonl", '{"query": "q", "qid": "1", "answer_text": "a", "run_id": "r", "nuggets": []}\n',
+         "line 1: has nuggets and no qid and docid.* give what nuggetizer assign-retrieval wrote"),
+        ("nuggets.jsonl", '{"qid": "1", "docid": "d", "nuggets": [{"text": "t", "importance": "vital"}]}\n',
+         "line 1: has a nugget whose assignment is not not_support, partial_support, support"),
+        ("ragelo.csv", "qid,did,raw_answer,answer\n0,1,x,Relevant\n", "row 2 has the grade .Relevant., which is not a finite"),
+        ("ragelo.csv", "query,did,raw_answer,answer\n0,1,x,1\n", "no column query_id"),
         ("list.json", "[1]", "object 1: is not a JSON object"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
@@ -105,3 +114,37 @@ def test_many_raters_and_many_thresholds_take_no_square_of_time() -> None:
     many = find_map(", ".join(f">={k} -> {k}" for k in range(20_000)))
     assert many.apply(pl.Series([5.5, None, -1.0])).to_list() == [5.0, None, 0.0]
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("query", ["qid", "query_id"])
+def test_answers_of_ragelo_are_grades(tmp_path: Path, query: str) -> None:
+    text = (
+        f'{query},did,raw_answer,answer\n0,1,"A passage,\nof two lines: {{""O"": 2}}",2\n1,3,"{{""O"": 0}}",0\n2,7,,\n'
+    )
+    found = gg.aggregate(written(tmp_path, "ragelo.csv", text), scale="graded")
+    assert found.select("query_id", "doc_id", "relevance").rows() == [("0", "1", 2), ("1", "3", 0), ("2", "7", None)]
+
+
+@pytest.mark.parametrize(
+    ("nuggets", "grade"),
+    [
+        ([], 0),
+        ([("vital", "not_support"), ("okay", "not_support")], 0),
+        ([("okay", "not_support"), ("vital", "partial_support")], 1),
+        ([("okay", "support"), ("vital", "partial_support")], 2),
+        ([("failed", "support")], 2),
+        ([("okay", "partial_support"), ("vital", "support"), ("okay", "support")], 3),
+    ],
+)
+def test_the_best_nugget_that_a_document_supports_is_its_grade(
+    tmp_path: Path, nuggets: list[tuple[str, str]], grade: int
+) -> None:
+    assigned = [{"text": "t", "importance": kind, "assignment": support} for kind, support in nuggets]
+    line = {"text": "What?", "qid": "q", "candidate_text": "p", "docid": "d#1", "nuggets": assigned}
+    found = gg.aggregate(written(tmp_path, "nuggets.jsonl", json.dumps(line) + "\n"), scale="graded")
+    assert found.select("query_id", "doc_id", "relevance").rows() == [("q", "d#1", grade)]
+
+
+def test_modified_qrels_of_umbrela_are_one_judge(tmp_path: Path) -> None:
+    path = written(tmp_path, "qrels_gpt-4o_0123_0_1.txt", "q Q0 d1 3\nq Q0 d2 0\n")
+    assert gg.aggregate(path, scale="graded").select("doc_id", "relevance").rows() == [("d1", 3), ("d2", 0)]

@@ -18,12 +18,13 @@ __all__ = ["Call", "Script", "Server", "completion", "content_of", "good", "serv
 
 @dataclass
 class Call:
-    """One request as the server saw it: its body, its headers, when it came, and how often the same body came before."""
+    """One request as the server saw it: body, headers, when it came, how often the same body came before, path."""
 
     body: dict[str, Any]
     headers: dict[str, str]
     at: float
     before: int
+    path: str
 
 
 #: What to answer to a call: the body of a chat completion, or a status with a body and headers, or "hang", "close", bytes, or
@@ -79,6 +80,7 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
                     {name.lower(): value for name, value in self.headers.items()},
                     time.monotonic(),
                     seen[text.decode()],
+                    self.path,
                 )
                 seen[text.decode()] += 1
                 server.calls.append(call)

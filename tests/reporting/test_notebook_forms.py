@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
 import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.reporting import show_ledger
+from goodgain.reporting import show_curve, show_ledger
 from tests.support.tables import ROOT, no_notices
 
 FOLDER = ROOT / "qrels_examples" / "redundancy"
@@ -97,3 +98,19 @@ def test_a_long_ledger_is_cut_and_says_so() -> None:
     assert "and 1 more" in shown and "<script>" not in shown
     with pytest.raises(gg.InputError, match=r"this is not a ledger; give the frame that gg\.ledger returns"):
         show_ledger(ledger.drop("UR"))
+
+
+def test_a_curve_stays_a_frame_and_is_shown_with_a_plot_and_its_rows() -> None:
+    runs = {HOSTILE: FOLDER / "lean.run", "again": FOLDER / "repeating.run"}
+    for options in ({}, {"over": "results"}):
+        frame = gg.curve(FOLDER / "qrels.txt", runs, "CG SRE", **options)  # type: ignore[arg-type]
+        assert type(frame) is pl.DataFrame
+        shown = show_curve(frame, rows=2)
+        assert shown.frame is frame and repr(shown) == repr(frame)
+        text = shown._repr_html_()
+        assert len(Reader(text).rows) == 3 and f"and {frame.height - 2} more" in text and "<script>" not in text
+        (png,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+        assert b64decode(png).startswith(b"\x89PNG")
+    for wrong in (frame.drop("low"), frame.clear(), {}):
+        with pytest.raises(gg.InputError, match=r"this is not a curve; give the frame that gg\.curve returns"):
+            show_curve(wrong)  # type: ignore[arg-type]

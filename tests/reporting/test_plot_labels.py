@@ -62,7 +62,10 @@ def test_labels_of_long_names_do_not_overlap() -> None:
 def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
     ledger = make_ledger(iterations)
     totals = pl.concat([make_curve(1, iterations, measure) for measure in ("NumGood", "nCG")])
-    for ax in (plots.what_came_back(ledger), plots.iterations_used(ledger), plots.new_good(totals)):
+    name = "a rather long name of a system " * 3
+    qrels = {f"q{q}": {"d": 2} for q in range(60)}
+    of_ledger = (plots.what_came_back(ledger, system=name), plots.iterations_used(ledger, qrels=qrels, system=name))
+    for ax in (*of_ledger, plots.new_good(totals.with_columns(system=pl.lit(name)))):
         check_labels(ax.figure)  # type: ignore[arg-type]
 
 

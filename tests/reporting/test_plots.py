@@ -100,6 +100,12 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
     found = plots.iterations_used_data(gg.ledger(qrels, run))
     assert found.columns == ["iteration", "last", "last_good"]
     assert found.rows() == [(0, 0, 1), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
+    every = plots.iterations_used_data(gg.ledger(qrels, run), qrels)
+    assert every.rows() == [(0, 1, 2), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
+    ax = plots.iterations_used(gg.ledger(qrels, run), qrels=qrels)
+    assert ax.get_xlabel() == "iteration (0: no search, or nothing good was found)"
+    assert {round(bar.get_x() + bar.get_width() / 2, 9) for bar in ax.patches} == {0, 1, 2, 3}  # type: ignore[attr-defined]
+    assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [[1, 1, 1, 1], [2, 1, 1, 0]]  # type: ignore[attr-defined]
 
 
 def test_the_data_of_per_query_are_the_differences_that_compare_tests() -> None:
@@ -223,9 +229,6 @@ def test_bars_are_as_high_as_the_data_say() -> None:
     kinds = ("new_good", "new_other", "unjudged", "repeated")
     data = plots.what_came_back_data(ledger)
     assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [data[kind].to_list() for kind in kinds]  # type: ignore[attr-defined]
-    used = plots.iterations_used(ledger)
-    heights = [[bar.get_height() for bar in bars] for bars in used.containers]  # type: ignore[attr-defined]
-    assert heights == [plots.iterations_used_data(ledger)[name].to_list() for name in ("last_good", "last")]
 
 
 def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> None:
@@ -235,7 +238,25 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     assert ax.lines[1].get_ydata() == [pair["difference"]] * 2
     span = ax.patches[-1].get_bbox()  # type: ignore[attr-defined]
     assert (span.y0, span.y1) == pytest.approx((pair["low"], pair["high"]))
+    *bars, band = (patch.get_zorder() for patch in ax.patches)
+    assert band < min(bars)
     assert ax.figure.legends[0].get_texts()[0].get_text() == "worse (2)"
+
+
+def test_the_legend_says_the_level_of_an_interval() -> None:
+    compared = gg.compare(QRELS, REDUNDANCY, "SRR@3", alpha=0.1)
+    for ax, wanted in (
+        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG")), "95 % interval over queries"),
+        (plots.per_query(compared), "90 % interval over queries"),
+    ):
+        assert ax.figure.legends[0].get_texts()[-1].get_text() == wanted
+
+
+def test_a_plot_of_one_system_names_it() -> None:
+    ledger, totals = gg.ledger(QRELS, REDUNDANCY["lean"]), gg.curve(QRELS, {"lean": REDUNDANCY["lean"]}, "NumGood nCG")
+    drawn = [draw(ledger, system="lean") for draw in (plots.what_came_back, plots.iterations_used)]
+    for ax in (*drawn, plots.new_good(totals), plots.new_good(totals.to_pandas())):
+        assert ax.get_title(loc="left") == "lean"
 
 
 def test_precision_recall_draws_queries_and_their_mean_on_the_same_axes() -> None:

@@ -13,6 +13,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
+from goodgain.cli.progress import show_progress
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.compare_systems import add_fixed_iterations
 from goodgain.comparing.compare_systems import compare as compare_runs
@@ -142,16 +143,12 @@ def compare(
                 )
             _write_one(judged, systems, wanted, gate.write_baseline, rel, settings | {"columns": reading["columns"]})
             return
-        comparison = compare_runs(
-            judged,
-            systems,
-            wanted,
-            rel=rel,
-            baseline=baseline or (None if kept else _find_baseline(lines, list(systems), settings["against"])),
-            require=lines,
-            columns=reading["columns"],
-            **settings,
-        )
+        base = baseline or (None if kept else _find_baseline(lines, list(systems), settings["against"]))
+        columns = reading["columns"]
+        with show_progress():
+            comparison = compare_runs(
+                judged, systems, wanted, rel=rel, baseline=base, require=lines, columns=columns, **settings
+            )
         if not brief:
             with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
             shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")

@@ -15,6 +15,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
+from goodgain.cli.progress import show_progress
 from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.counting.run_opening import map_documents
@@ -139,7 +140,7 @@ def evaluate(
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
-        with NoticesOfSystems() as notices:
+        with show_progress(), NoticesOfSystems() as notices:
             for name, source in systems.items():
                 runs, _ = name_runs({name if several else "": source})
                 scores[name] = score_replicates(

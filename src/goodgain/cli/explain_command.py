@@ -11,6 +11,7 @@ import click
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import open_console, print_frame, write_output
+from goodgain.cli.progress import show_progress
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.errors import InputError
@@ -76,7 +77,8 @@ def explain(
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, [base, new], **reading, replicates=True)
         opened = list(results) if results else None
-        explained = explain_runs(judged, systems, list(measures), results=opened, uses=uses, top=top, rel=rel)
+        with show_progress():
+            explained = explain_runs(judged, systems, list(measures), results=opened, uses=uses, top=top, rel=rel)
         if output.form == "table":
             open_console(sys.stdout).print(*render_on_terminal(explained, query), sep="\n")
         elif output.form in FORMS:

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
+from goodgain.cli.progress import show_progress
 from goodgain.errors import InputError
 from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
@@ -142,14 +143,17 @@ def curve(
     options: dict[str, Any] = {"rel": rel, "seed": seed, "resamples": resamples, "columns": reading["columns"]}
     spent = [*costs] or None
     of_curve = spent if over and OVER[over] is None else None
-    frame = iteration_curves.curve(judged, systems, measures, upto=upto, over=over, costs=of_curve, at=at, **options)
     is_table, is_asked = output.form == "table", bool(spent or over or outcomes or price_per_search is not None)
     lines: list[str] = []
-    if is_table or is_asked:
-        totals = spend_totals.spend(
-            judged, systems, spent, outcomes=outcomes, price_per_search=price_per_search, **options
+    with show_progress():
+        frame = iteration_curves.curve(
+            judged, systems, measures, upto=upto, over=over, costs=of_curve, at=at, **options
         )
-        lines = list(spend_totals.describe_spend(totals, price_per_search))
+        if is_table or is_asked:
+            totals = spend_totals.spend(
+                judged, systems, spent, outcomes=outcomes, price_per_search=price_per_search, **options
+            )
+            lines = list(spend_totals.describe_spend(totals, price_per_search))
     if output.form == "table":
         _print_tables(frame, output, rows=rows, places=places)
     else:

@@ -145,8 +145,8 @@ def judge(
     """Write one qrels from the grades of several judges.
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
-    pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list. A file
-    that does not name its judges is of one judge, named by the file.
+    pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list; what
+    RAGElo or autonuggetizer wrote. A file that does not name its judges is of one judge, named by the file.
     With --columns or --label each file is read as qrels.
     """
     if agreement and scale is None:

@@ -6,8 +6,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +13,8 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.printed_tables import open_console
-from goodgain.errors import InputError
+from goodgain.cli.progress import show_progress
+from goodgain.errors import InputError, Progress
 from goodgain.files.results import check_results_name
 from goodgain.files.writing import write_frame
 
@@ -266,33 +264,24 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[
                 why = older or f"more than {_ASK_ABOVE} need confirmation"
                 raise InputError(f"{calls:,} calls were not sent: {why}. Give --yes to send them")
         try:
-            with _show_progress(calls, options) as report:
-                return send_calls(plan, endpoint, journal, report)
+            with show_progress() as tell:
+                return send_calls(plan, endpoint, journal, _tell_grades(tell, calls, options))
         finally:
             spent = budget.spent
             tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
             shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, options)}")
 
 
-@contextmanager
-def _show_progress(calls: int, options: dict[str, Any]) -> Iterator[Report]:
-    """Show the progress of the calls, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda answer, spent: None
-        return
-    from rich.progress import Progress
-
+def _tell_grades(tell: Progress, calls: int, options: dict[str, Any]) -> Report:
+    """Return a function that tells the progress: the grades so far, and what they cost."""
     counts: Counter[str] = Counter()
-    with Progress(console=open_console(sys.stderr), transient=True) as progress:
-        task = progress.add_task("labelling", total=calls)
 
-        def report(answer: Answer, spent: Spent) -> None:
-            counts["failed" if answer.failed else str(answer.grade)] += 1
-            told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-            shown = f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, options)}"
-            progress.update(task, advance=1, description=shown)
+    def report(answer: Answer, spent: Spent) -> None:
+        counts["failed" if answer.failed else str(answer.grade)] += 1
+        told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
+        tell(f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, options)}", counts.total(), calls)
 
-        yield report
+    return report
 
 
 def _add_price(sent: int, received: int, options: dict[str, Any]) -> float:

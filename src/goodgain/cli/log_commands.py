@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -15,7 +13,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import find_options, name_options
-from goodgain.cli.printed_tables import open_console
+from goodgain.cli.progress import show_progress
 from goodgain.errors import InputError
 
 _POLICIES = ("standard", "id", "strict", "content")
@@ -23,6 +21,45 @@ _POLICIES = ("standard", "id", "strict", "content")
 said_options = shared.join_options(
     shared.file_option("--same", help="Two ids or URLs a line: they are one document, whatever the rules say."),
     shared.file_option("--different", help="Two ids or URLs a line: they are two documents, whatever the rules say."),
+)
+
+
+def _parse_tools(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> list[str] | None:
+    return [name.strip() for names in values for name in names.split(",")] or None
+
+
+#: How logs are read: options of `read_traces`.
+reading_options = shared.join_options(
+    click.option(
+        "--turns",
+        type=click.Choice(["last", "searching", "all"]),
+        default="last",
+        help="Which turns of a conversation become queries; searching is the last turn that searched.",
+    ),
+    click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step."),
+    click.option(
+        "--tools",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_parse_tools,
+        help="The tools that search; replaces the rule in docs/traces: --tools search,lookup. NAME=search and NAME=open (it "
+        "opens documents) add to the rule.",
+    ),
+    click.option("--query-id", help="The query id of traces without one: a constant, or a path such as /metadata/qid."),
+    shared.file_option(
+        "--query-ids",
+        help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
+    ),
+    click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
+    click.option("--citations", is_flag=True, help="Count citations in answers as results."),
+    click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever."),
+    click.option(
+        "--unrecorded",
+        type=click.Choice(["raise", "empty", "skip"]),
+        default="raise",
+        help="What to do with a search whose results are not in the log.",
+    ),
+    click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches."),
 )
 
 
@@ -92,40 +129,10 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     type=click.Choice([*_POLICIES, "none"]),
     help="How to find results that are the same document, for all queries. Default: standard, for queries whose results lack ids.",
 )
-@click.option(
-    "--turns",
-    type=click.Choice(["last", "searching", "all"]),
-    default="last",
-    help="Which turns of a conversation become queries; searching is the last turn that searched.",
-)
-@click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step.")
-@click.option(
-    "--tools",
-    multiple=True,
-    metavar="NAME,...",
-    help="The tools that search; replaces the rule in docs/traces: --tools search,lookup. NAME=search and NAME=open (it "
-    "opens documents) add to the rule.",
-)
-@click.option("--query-id", help="The query id of traces without one: a constant, or a path such as /metadata/qid.")
-@shared.file_option(
-    "--query-ids",
-    help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
-)
-@click.option("--query-text", help="Where the question is in each trace, such as /task/question.")
-@click.option("--citations", is_flag=True, help="Count citations in answers as results.")
-@click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever.")
-@click.option(
-    "--unrecorded",
-    type=click.Choice(["raise", "empty", "skip"]),
-    default="raise",
-    help="What to do with a search whose results are not in the log.",
-)
-@click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches.")
+@reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
 @shared.errors_option
-def convert(
-    traces: tuple[str, ...], output: Path, policy: Any, tools: tuple[str, ...], jobs: int, **options: Any
-) -> None:
+def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/traces lists the formats. NAME=TRACE names the system. Convert the logs of
@@ -136,22 +143,21 @@ def convert(
     from goodgain.traces import convert_traces
 
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
-    with _show_progress() as progress:
+    with show_progress() as tell:
         conversion = convert_traces(
-            _group_traces(traces),
+            group_traces(traces),
             output,
             deduplicate=deduplication,
             deduplicate_all=policy in _POLICIES,
             normalise_url=normalise_url,
-            tools=[name.strip() for names in tools for name in names.split(",")] or None,
             jobs=jobs,
-            progress=progress,
+            progress=partial(tell, "reading logs"),
             **options,
         )
     shared.say(name_options(str(conversion.summary), find_options(click.get_current_context().command)))
 
 
-def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
+def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     """Return the files of the arguments; for NAME=TRACE, name of the system -> its files."""
     named: dict[str, list[str]] = {}
     for name, path in map(shared.split_name, traces):
@@ -164,19 +170,6 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
         bare = named[""][0]
         raise InputError(f"{bare}: the other logs name their systems; write NAME={bare}")
     return named[""]
-
-
-@contextmanager
-def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows the bytes read so far; None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=open_console(sys.stderr)) as bar:
-        task = bar.add_task("traces")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @click.command(
@@ -220,10 +213,11 @@ def dedup(
     shared.check_outputs([output], [results, earlier, same, different])
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(
-        results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
-        different=different,
-    )  # fmt: skip
+    with show_progress():
+        found = deduplicate(
+            results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
+            different=different,
+        )  # fmt: skip
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

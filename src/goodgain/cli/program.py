@@ -16,6 +16,7 @@ import polars as pl
 
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
+from goodgain.cli.annotate_command import annotate
 from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
@@ -213,6 +214,7 @@ for _command in (
     explain,
     funnel,
     report,
+    annotate,
     flatten,
     list_measures,
     validate,

@@ -1,9 +1,9 @@
-"""Reports of a gate for other programs: JUnit XML for continuous integration, and a Markdown comment for a bot."""
+"""Reports of a gate: JUnit XML for continuous integration, a Markdown comment for a bot, an `AssertionError` for pytest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from xml.etree import ElementTree
 
@@ -13,8 +13,8 @@ from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.rendering import Grid, count_queries, escape_markdown, write_markdown
-from goodgain.comparing.requirements import Outcome
-from goodgain.errors import MeasureError
+from goodgain.comparing.requirements import Outcome, check_requirements
+from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.names import parse_measure
 
@@ -24,6 +24,36 @@ MARKER = "<!-- goodgain compare -->"
 #: Rows of a comment: failed lines, queries, and measures. It has at most 60 lines.
 _FAILED, _QUERIES, _PAIRS = 10, 5, 20
 _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
+
+
+def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
+    """Raise `AssertionError` if a required line does not hold, for tests: its text is the comment of a gate.
+
+    Args:
+        comparison: what `compare` returns.
+        lines: a line that must hold, or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
+        family: `holm` corrects p over all lines that a test decides.
+
+    Returns:
+        The outcome of each line for each system except the baseline.
+
+    Raises:
+        AssertionError: a line does not hold.
+        InputError: a line cannot be read, its measure was not computed, or it needs a baseline and there is none.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/two_agents/"
+    >>> systems = {"quick": folder + "quick.run", "late": folder + "late.run"}
+    >>> comparison = gg.compare(folder + "qrels.txt", systems, "SRR@3", baseline="quick")
+    >>> [outcome.holds for outcome in gg.check(comparison, "SRR@3<=baseline+0.05")]
+    [True]
+    """
+    if not isinstance(comparison, Comparison):
+        raise InputError(f"check: {type(comparison).__name__} is not a comparison; give what gg.compare returns")
+    outcomes = check_requirements(comparison, [lines] if isinstance(lines, str) else lines, family=family)
+    if not all(outcome.holds for outcome in outcomes):
+        raise AssertionError(write_comment(comparison, outcomes))
+    return outcomes
 
 
 def write_junit(outcomes: Sequence[Outcome]) -> str:

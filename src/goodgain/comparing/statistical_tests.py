@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.errors import InputError, check_whole_number
+from goodgain.errors import InputError, check_whole_number, tell_progress
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -156,6 +156,7 @@ def bootstrap_interval(
 def _split_resamples(resamples: int, n: int) -> Iterator[int]:
     size = max(1, _BLOCK // n)
     for start in range(0, resamples, size):
+        tell_progress("resampling", start, resamples)
         yield min(size, resamples - start)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, tell_progress
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
 from goodgain.files.opening import BOM, Content, check_line, compression, open_stream, stem
 from goodgain.files.table_reading import explain_container_errors, frame_of
@@ -160,6 +160,7 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
                 data = b"".join((*pieces, memoryview(more)[:end]))
                 yield TextBlock(offset, data)
                 offset += len(data)
+                tell_progress(f"reading {path.name}", offset, whole or None)
                 pieces = [more[end:]]
             else:
                 pieces.append(more)
@@ -217,6 +218,7 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
             if end:
                 yield before, data[:end]
                 before += end
+                tell_progress(f"reading {path.name}", before, file.metadata.num_rows)
             kept = data[end:]
         if kept is not None and len(kept):
             yield before, kept
@@ -233,7 +235,8 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
     with temporary_folder() as folder:
         paths = [folder / f"{part}.arrow" for part in range(parts)]
         _write_partitions(file, paths)
-        for path in paths:
+        for number, path in enumerate(paths):
+            tell_progress(f"sorting {file.path.name}", number, len(paths))
             if path.exists():
                 frame = pl.read_ipc_stream(path)
                 rows = frame.get_column(_ROW).to_list()

@@ -19,6 +19,7 @@ from goodgain.dedup.document_types import GENERIC, TYPES, DocumentType, find_pai
 from goodgain.dedup.normalisation import SEVERAL, UNSPACED
 from goodgain.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Records
 from goodgain.dedup.urls import has_other_choice
+from goodgain.errors import tell_progress
 
 Mask = npt.NDArray[np.bool_]
 
@@ -344,6 +345,7 @@ def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFram
     same = np.zeros(len(left), dtype=np.bool_)
     confidence = np.zeros(len(left))
     for start in range(0, len(left), _PAIRS_AT_ONCE):
+        tell_progress("comparing results", start, len(left))
         some = slice(start, start + _PAIRS_AT_ONCE)
         for places, evidence in split_by_type(records, left[some], right[some]):
             places = places + start

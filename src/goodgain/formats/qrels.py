@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -127,6 +127,14 @@ class Qrels(PandasFacade):
     def reading(self) -> str | None:
         """What column 2 was read as: `iteration`, `subtopic`, or None where it is ignored."""
         return "subtopic" if self.has_subtopics else self.labels
+
+    def select_queries(self, query_ids: Sequence[str]) -> Qrels:
+        """Return the judgments of some queries."""
+        is_kept = pl.col("query_id").is_in(query_ids)
+        ungraded = None if self.ungraded is None else self.ungraded.filter(is_kept)
+        kept = Qrels(self.frame.filter(is_kept), labels=self.labels, name=self.name, rows=self.rows.filter(is_kept))
+        kept.has_subtopics, kept.ungraded, kept.documents = self.has_subtopics, ungraded, self.documents
+        return kept
 
     @cached_property
     def largest(self) -> pl.DataFrame:

@@ -38,6 +38,8 @@ class GoodgainProvider(Provider):
     """
 
     NAME = "goodgain"
+    #: Where an ir_measures that loads entry points puts it: first, as `register` does. Of its own providers the first has -10.
+    PRIORITY = -11
     SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
@@ -136,12 +138,11 @@ def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[
 
     It reads the run through an iterator, which is empty for measures with other parameters.
     """
-    diversity = [m for m in measures if _PYNDEVAL.supports(m)]
+    pyndeval = ir_measures.providers.registry["pyndeval"]
+    diversity = [m for m in measures if pyndeval.supports(m)]
     calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
     return diversity if len(calls) > 1 else []
 
-
-_PYNDEVAL = ir_measures.providers.registry["pyndeval"]
 
 _NO_RESULTS = pl.DataFrame(
     schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64}
@@ -166,6 +167,8 @@ def register() -> None:
             registry[name] = measure
         else:
             notice(f"ir_measures has a measure {name} of {module}; ours is goodgain.{name}")
+    if not hasattr(ir_measures, "DefaultPipeline"):
+        return  # it is being imported, and takes the provider from our entry point
     pipeline = ir_measures.DefaultPipeline.providers
     pipeline[:] = [provider for provider in pipeline if provider.NAME != GoodgainProvider.NAME]
     pipeline.insert(0, ir_measures.providers.register(GoodgainProvider()))  # type: ignore[no-untyped-call]  # theirs

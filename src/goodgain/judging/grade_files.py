@@ -1,4 +1,7 @@
-"""Grades as they stand in one file: long form, a sheet, qrels, a Quepid book (CSV), or an OpenSearch judgment list (JSON)."""
+"""Grades as they stand in one file: long form, a sheet, qrels, or what a judging tool exported.
+
+The tools: Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,11 @@ from goodgain.schema import QRELS
 
 #: Names of the column with the grade: of grades in long form, and of qrels.
 GRADE = ("grade", "relevance")
+#: Columns of what RAGElo wrote about documents: its answer is the grade.
+_RAGELO = {"did", "raw_answer", "answer"}
+#: Whether a nugget is vital -> the grade of a document that supports it. Any partial support is worth 1.
+_SUPPORTED = {True: 3, False: 2}
+_SUPPORT = {"support", "partial_support", "not_support"}
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
 #: Grades of one source: query_id, doc_id, judge (only where the source names judges), grade (of any type) and row (its place);
@@ -74,6 +82,9 @@ def _read_trec(path: Path) -> OneSource:
 
 def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
     """Return which columns of grades in long form are query_id, doc_id, judge (where there is one) and grade."""
+    query = next((name for name in ("query_id", "qid") if name in names), None)
+    if set(names) >= _RAGELO and query is not None:
+        return {query: "query_id", "did": "doc_id", "answer": "grade"}
     both = [name for name in GRADE if name in names]
     if len(both) > 1:
         raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
@@ -185,6 +196,14 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
                 raise ValueError("has a rating without docId and rating (an OpenSearch judgment list has both)")
             yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
         return
+    if isinstance(value.get("nuggets"), list):
+        yield _grade_by_nuggets(value)
+        return
+    if {"passage", "judgment"} <= value.keys() and "doc_id" not in value:
+        raise ValueError(
+            "is a judgment of umbrela, which has no ids of query and document; give the qrels that umbrela evaluate writes into "
+            "modified_qrels"
+        )
     if "grade" in value and "relevance" in value:
         raise ValueError("has two values that may be the grade, grade and relevance")
     name = "relevance" if "relevance" in value else "grade"
@@ -195,3 +214,22 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
             'judgment list ({"query": ..., "ratings": [...]})'
         )
     yield value if name == "grade" else {**value, "grade": value[name]}
+
+
+def _grade_by_nuggets(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the grade of a document whose nuggets autonuggetizer assigned: that of the best nugget it supports."""
+    if "docid" not in value or "qid" not in value:
+        raise ValueError(
+            "has nuggets and no qid and docid: an answer's nuggets say nothing of documents; give what nuggetizer "
+            "assign-retrieval wrote"
+        )
+    grade = 0
+    for nugget in value["nuggets"]:
+        support = nugget.get("assignment") if isinstance(nugget, dict) else None
+        if not isinstance(support, str) or support not in _SUPPORT:
+            raise ValueError(f"has a nugget whose assignment is not {', '.join(sorted(_SUPPORT))}")
+        if support == "support":
+            grade = max(grade, _SUPPORTED[nugget.get("importance") == "vital"])
+        elif support == "partial_support":
+            grade = max(grade, 1)
+    return {"query_id": value["qid"], "doc_id": value["docid"], "grade": grade}

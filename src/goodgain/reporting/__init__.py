@@ -1,5 +1,5 @@
-"""What people look at: curves over iterations, precision over recall, plots, and the ledger in a notebook."""
+"""What people look at: curves over iterations, precision over recall, plots, and ledgers and curves in a notebook."""
 
-from goodgain.reporting.ledger_and_coverage import show_ledger
+from goodgain.reporting.notebook_forms import show_curve, show_ledger
 
-__all__ = ["show_ledger"]
+__all__ = ["show_curve", "show_ledger"]

@@ -1,8 +1,8 @@
-"""The ledger and the coverage as a user sees them, also in a notebook."""
+"""The ledger and the coverage as a user sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -10,9 +10,8 @@ import polars as pl
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.counting.url_variants import warn_of_url_variants
-from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.errors import NoticesOfSystems
 from goodgain.evaluation import count_with_notices
-from goodgain.files.escaping import HtmlCell, write_table
 from goodgain.formats.any_source import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
@@ -38,8 +37,6 @@ KINDS = {
     "unjudged": Kind(pl.col("Unjudged"), "#D9D9D9", r"\\\\", "new, unjudged"),
     "repeated": Kind(pl.col("Dup"), "#E69F00", "////", "repeated"),
 }
-_COUNTS = ("R", "UR", "Dup", "GR", "Unjudged")
-_WIDTH, _HEIGHT = 160, 12
 
 
 def ledger(
@@ -147,73 +144,3 @@ def coverage(
                 measured = measure_coverage(count_with_notices(judged, searched, [CG.rel], iterates=False))
                 found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
     return pl.concat(found)
-
-
-class LedgerTable:
-    """A ledger that a notebook shows with a bar per row; `frame` is the ledger itself."""
-
-    def __init__(self, frame: pl.DataFrame, rows: int) -> None:
-        self.frame = frame
-        self._rows = rows
-
-    def __repr__(self) -> str:
-        return repr(self.frame)
-
-    def _repr_html_(self) -> str:
-        shown = self.frame.head(self._rows)
-        bars = shown.select(**{name: kind.number for name, kind in KINDS.items()}).rows()
-        widest = max(map(sum, bars), default=0) or 1
-        rows = [
-            [HtmlCell("", picture=_draw_bar(bar, widest)), *(HtmlCell(_format(value)) for value in row)]
-            for row, bar in zip(shown.iter_rows(), bars, strict=True)
-        ]
-        more = self.frame.height - shown.height
-        note = f"<small>and {more:,} more</small>" if more else ""
-        key = (
-            f'<span style="border-left:12px solid {kind.colour};padding-left:4px">{kind.label}</span>'
-            for kind in KINDS.values()
-        )
-        return " ".join(key) + write_table("", ["results", *shown.columns], rows, words=2) + note
-
-
-def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> LedgerTable:
-    """Show a ledger in a notebook, each row with a bar of its results by kind.
-
-    Args:
-        ledger: what `gg.ledger` returns.
-        rows: the number of rows to show.
-
-    Returns:
-        An object that a notebook shows as a table.
-
-    Raises:
-        InputError: the frame is not a ledger.
-
-    >>> import goodgain as gg
-    >>> run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b"]})
-    >>> shown = show_ledger(gg.ledger({"q": {"a": 3}}, run))
-    >>> "1 new, good; 0 new, not good; 1 new, unjudged; 0 repeated" in shown._repr_html_()
-    True
-    """
-    if not isinstance(ledger, pl.DataFrame) or not set(_COUNTS) <= set(ledger.columns):
-        raise InputError("show_ledger: this is not a ledger; give the frame that gg.ledger returns")
-    return LedgerTable(ledger, rows)
-
-
-def _draw_bar(counts: Sequence[int], widest: int) -> str:
-    counted = list(zip(counts, KINDS.values(), strict=True))
-    said = "; ".join(f"{count:,} {kind.label}" for count, kind in counted)
-    parts, x = [], 0.0
-    for count, kind in counted:
-        width = _WIDTH * count / widest
-        parts.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{kind.colour}"/>')
-        x += width
-    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
-
-
-def _format(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

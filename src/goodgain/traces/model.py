@@ -128,6 +128,7 @@ class Turn(msgspec.Struct, gc=False):
     Attributes:
         answer, cited: if uses are read, the text of the final answer (None: the log has none) and its structured citations.
         opens_are_known: whether the log records which documents were opened; None: it does if it has a call that opens one.
+        trace_id: the id of the spans' trace, in logs of spans.
     """
 
     user_text: str = ""
@@ -138,6 +139,7 @@ class Turn(msgspec.Struct, gc=False):
     answer: str | None = None
     cited: list[Any] = msgspec.field(default_factory=list)
     opens_are_known: bool | None = None
+    trace_id: str | None = None
 
 
 class Trace(msgspec.Struct, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -26,6 +27,8 @@ from goodgain.reporting.plots.canvas import (
     count_on,
     escape_text,
     find_ink,
+    name_interval,
+    name_system,
     open_ax,
     remove_frame,
 )
@@ -41,8 +44,8 @@ from goodgain.reporting.plots.plot_data import (
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
 
-#: The labels in the legend of `per_query`, in their order.
-DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean", "bootstrap interval of the mean"]
+#: The first labels in the legend of `per_query`, in their order; the interval's comes last.
+DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
 
 #: With more iterations, the number of searches without results is not written above the bars.
 _MOST_NUMBERS = 12
@@ -73,6 +76,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=BLUE)
     _label_iterations(ax, 1, rows.height)
+    name_system(ax, system or nw.from_native(frame, eager_only=True)["system"][0])
     ax.set_ylabel("new good documents, mean")
     remove_frame(ax)
     right = ax.twinx()
@@ -88,7 +92,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     return ax
 
 
-def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
+def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> Axes:
     """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
 
     A cross marks iterations with searches that got no result: they failed or found nothing. With at most 12 iterations
@@ -96,6 +100,7 @@ def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
 
     Args:
         ledger: what `gg.ledger` returns.
+        system: the name of the system, for the title: a ledger does not hold it.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
@@ -123,6 +128,7 @@ def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
         below = below + heights
     entries += _mark_empty_searches(ax, rows.with_columns(top=below))
     _label_iterations(ax, 1, max(rows.height, 1))
+    name_system(ax, system)
     ax.set_ylabel("results, all queries")
     count_on(ax.yaxis)
     remove_frame(ax)
@@ -147,18 +153,20 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
 
 
-def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw how many queries stopped at each iteration, and how many found their last new good document there.
+def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
+    """Draw how many queries stopped at each iteration (wide bars), and how many found their last new good document there.
 
     Args:
-        ledger: what `gg.ledger` returns.
+        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
+        qrels: what `read_qrels` takes; adds the judged queries that never searched, at iteration 0.
+        system: the name of the system, for the title: a ledger does not hold it.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
         The axes; `iterations_used_data` returns the data.
 
     Raises:
-        InputError: the frame is not one of `gg.ledger`.
+        InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -166,20 +174,23 @@ def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'queries'
     """
-    rows = iterations_used_data(ledger)
+    rows = iterations_used_data(ledger, qrels)
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
-    looks: dict[str, tuple[dict[str, Any], str]] = {
-        "last_good": ({"facecolor": BLUE, "edgecolor": "#333333", "linewidth": 0.4}, "last new good document"),
-        "last": ({"facecolor": ORANGE, "hatch": "////", "edgecolor": "#555555", "linewidth": 0.4}, "last search"),
-    }
     entries = []
-    for shift, (name, (look, label)) in zip((-0.2, 0.2), looks.items(), strict=True):
-        ax.bar(iterations + shift, rows.get_column(name).to_numpy(), width=0.4, **look)
+    edge = {"edgecolor": "#333333", "linewidth": 0.4}
+    bars: list[tuple[str, str, float, dict[str, Any]]] = [
+        ("last", "last search", 0.8, {"facecolor": ORANGE, "hatch": "////", **edge}),
+        ("last_good", "last new good document", 0.4, {"facecolor": BLUE, **edge}),
+    ]
+    for name, label, width, look in bars:
+        ax.bar(iterations, rows.get_column(name).to_numpy(), width=width, **look)
         entries.append(Entry(Patch(**look), label))
     _label_iterations(ax, 0, rows.height - 1)
-    if rows.get_column("last_good")[0]:
-        ax.set_xlabel("iteration (0: nothing good was found)")
+    nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
+    if nothing:
+        ax.set_xlabel(f"iteration (0: {'no search, or ' * never}nothing good was found)")
+    name_system(ax, system)
     ax.set_ylabel("queries")
     count_on(ax.yaxis)
     remove_frame(ax)
@@ -290,7 +301,7 @@ def draw_per_query(
         ax.bar(of.get_column("x").to_numpy(), of.get_column("difference").to_numpy(), width=0.8, **look)
         entries.append(Entry(Patch(**look), outcome or "queries", f"{of.height:,}"))
     ax.axhline(0, color=find_ink(ax), linewidth=0.8)
-    entries += _draw_mean(ax, pair)
+    entries += _draw_mean(ax, pair, 1 - comparison.signature["alpha"])
     if (rows.get_column("difference") == 0).all():
         ax.set_ylim(-1, 1)  # matplotlib has no scale for values that are all 0
     measure = add_arrow(pair["measure"], pair["better"])
@@ -300,16 +311,16 @@ def draw_per_query(
     return entries
 
 
-def _draw_mean(ax: Axes, pair: dict[str, Any]) -> list[Entry]:
+def _draw_mean(ax: Axes, pair: dict[str, Any], level: float) -> list[Entry]:
     if pair["difference"] is None:
         return []
-    look: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
-    ax.axhline(pair["difference"], **look)
-    ax.axhspan(pair["low"], pair["high"], color=GREY, alpha=0.25, linewidth=0)
-    line = Line2D([], [], **look)
+    line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+    band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+    ax.axhline(pair["difference"], **line)
+    ax.axhspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
     return [
-        Entry(line, DIFFERENCE_LABELS[-2], f"{pair['difference']:+.3g}"),
-        Entry(Patch(color=GREY, alpha=0.25), DIFFERENCE_LABELS[-1]),
+        Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1], f"{pair['difference']:+.3g}"),
+        Entry(Patch(**band), name_interval(level)),
     ]
 
 

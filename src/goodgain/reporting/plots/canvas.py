@@ -112,6 +112,20 @@ def break_lines(text: str, width: int) -> str:
     return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
 
+def name_system(ax: Axes, system: str) -> None:
+    """Write the name of a system above the axes, at the left."""
+    ax.set_title(break_lines(system, 42), fontsize="small", loc="left")
+
+
+def name_interval(level: float = 0.95) -> str:
+    """Return the name of a bootstrap interval of a mean, for legends.
+
+    >>> name_interval()
+    '95 % interval over queries'
+    """
+    return f"{100 * level:.4g} % interval over queries"
+
+
 def escape_text(text: str) -> str:
     r"""Escape a text for matplotlib: no mathematics, visible control characters.
 

@@ -22,6 +22,7 @@ from goodgain.reporting.plots.canvas import (
     add_legend,
     break_lines,
     count_on,
+    name_interval,
     open_ax,
     remove_frame,
     style_of,
@@ -114,7 +115,7 @@ class _Band(NamedTuple):
 #: In the order of drawing: the faint one goes behind the other.
 _BANDS = (
     _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
-    _Band("low", "high", "bootstrap interval of the mean", 0.0, 5),
+    _Band("low", "high", name_interval(), 0.0, 5),
 )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from goodgain.reporting.plots.canvas import Entry
+    from goodgain.reporting.plots.canvas import Entry, Picture
 
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
@@ -35,7 +35,7 @@ def check_picture_name(path: Path) -> None:
         )
 
 
-def draw_curves(frame: pl.DataFrame) -> Figure:
+def draw_curves(frame: pl.DataFrame) -> Picture:
     """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
     from goodgain.reporting.plots.lines import draw_against_spend, draw_curve
 
@@ -62,7 +62,8 @@ def draw_comparison(comparison: Comparison) -> Figure:
         numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
         ax.set_title(numbers, fontsize="small", loc="left")
         shared |= {entry.label: entry._replace(number="") for entry in entries}
-    legend = [shared[label] for label in DIFFERENCE_LABELS if label in shared]
+    order = {label: place for place, label in enumerate(DIFFERENCE_LABELS)}
+    legend = sorted(shared.values(), key=lambda entry: order.get(entry.label, len(order)))
     _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
 
@@ -74,7 +75,7 @@ def draw_funnel(found: Funnel) -> Figure:
     return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
 
 
-def _open_figure(plots: int) -> tuple[Figure, list[Axes]]:
+def _open_figure(plots: int) -> tuple[Picture, list[Axes]]:
     from goodgain.reporting.plots.canvas import Picture
 
     shown = min(plots, _MOST_PLOTS)

@@ -15,6 +15,7 @@ from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import InputError
+from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.ledger_and_coverage import KINDS
 from goodgain.reporting.spends import ENOUGH, ROUNDING
@@ -144,19 +145,20 @@ def what_came_back_data(ledger: Any) -> pl.DataFrame:
     return counted.sort("iteration")
 
 
-def iterations_used_data(ledger: Any) -> pl.DataFrame:
+def iterations_used_data(ledger: Any, qrels: Any = None) -> pl.DataFrame:
     """Return the data of `plots.iterations_used`: the last iteration of queries, and the last that found a good document.
 
     Args:
-        ledger: what `gg.ledger` returns.
+        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
+        qrels: what `read_qrels` takes; adds the judged queries that never searched. None leaves them out.
 
     Returns:
         iteration (from 0), last: the number of queries with this last iteration, last_good: the number of queries that
-        found their last new good document in it; queries that never found one count at iteration 0. Queries without
-        judgments, and judged queries that the run lacks, are left out.
+        found their last new good document in it. Iteration 0 has the queries that never searched, or never found a good
+        one. Queries without judgments are left out.
 
     Raises:
-        InputError: the frame is not one of `gg.ledger`.
+        InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -166,6 +168,9 @@ def iterations_used_data(ledger: Any) -> pl.DataFrame:
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
     queries = rows.group_by("query_id").agg(last=pl.col("iteration").max(), last_good=when_good.max())
+    if qrels is not None:
+        judged = load_qrels(qrels).frame.select(pl.col("query_id").unique())
+        queries = judged.join(queries, on="query_id", how="left").fill_null(0)
     axis = pl.DataFrame({"iteration": range(int(queries.get_column("last").max() or 0) + 1)})  # type: ignore[arg-type]  # an Int64
     for name in ("last", "last_good"):
         counted = queries.group_by(iteration=pl.col(name).cast(pl.Int64)).agg(pl.len().cast(pl.Int64).alias(name))

@@ -122,7 +122,8 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 def _read_turn(source: Source, root: _Root, remedy: str, index: int) -> Turn:
     answer = root.answer if source.uses else None
-    return Turn(root.question, _read_steps(source, root, remedy), index, root.query_id, answer=answer)
+    steps = _read_steps(source, root, remedy)
+    return Turn(root.question, steps, index, root.query_id, answer=answer, trace_id=root.top.trace_id)
 
 
 def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[_Root]:

@@ -39,6 +39,8 @@ Deduplicate = Callable[..., Any]
 
 #: Stands for the name of a system in the name of an output.
 PLACEHOLDER = "{system}"
+#: Whether a result of the query lacks an id: deduplication then finds its documents.
+LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
 #: Rows deduplicated at once; a batch may have more, because it has whole queries.
 _ROWS_A_BATCH = 200_000
 #: File systems allow 255 bytes for a name, and the rest of the name needs some.
@@ -128,9 +130,7 @@ class BatchConverter:
         options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True)
         if not self.deduplicate_all:
-            lacking = (
-                ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
-            )
+            lacking = LACKS_IDS
         if self.earlier is not None:
             earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
             options["earlier"] = earlier

@@ -14,10 +14,12 @@ from goodgain.traces.reading.queries_and_costs import Query
 
 RESULTS_SCHEMA = RESULTS.polars
 _OF_QUERY = dict.fromkeys(("query_id", "system", "replicate"), pl.String)
-#: The tables beside the results. Iteration 0 of costs is the answer; a query's text is the user's in its turn.
+#: The tables beside the results. Iteration 0 of costs is the answer; a query's text is the user's in its turn; only logs of
+#: spans have trace ids.
 _TABLES: dict[str, dict[str, Any]] = {
     "costs": dict(COSTS.polars),
     "queries": _OF_QUERY | {"text": pl.String},
+    "traces": _OF_QUERY | {"trace_id": pl.String},
     "outcomes": _OF_QUERY | {"outcome": pl.String, "value": pl.Float64},
     # A row a mention, and one of the kind `query`. The place of a result is null for a document that no search returned.
     "uses": _OF_QUERY
@@ -55,6 +57,8 @@ class ResultRows:
         """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
         self._tables["queries"].append((query_id, system, replicate, query.turn.user_text))
+        if query.turn.trace_id is not None:
+            self._tables["traces"].append((query_id, system, replicate, query.turn.trace_id))
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
@@ -111,7 +115,7 @@ class ResultRows:
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return one of the other tables: `costs` and `uses` (empty if they were not read), `queries` or `outcomes`."""
+        """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
 
 

@@ -1,0 +1,149 @@
+"""Annotations for servers that keep traces: what each search and each query of a log found, with the ids of its span and trace.
+
+`annotate` makes the table. `hosts/phoenix.py` and `hosts/langfuse.py` send it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from goodgain.dedup import deduplicate
+from goodgain.errors import GoodgainError, InputError, collect_notices, notice
+from goodgain.evaluation import evaluate
+from goodgain.formats.qrels import load_qrels
+from goodgain.measures.names import Measures
+from goodgain.reporting.ledger_and_coverage import ledger
+from goodgain.traces import to_run
+from goodgain.traces.output.results_to_run import is_of_run, list_runs
+from goodgain.traces.output.run_batches import LACKS_IDS
+from goodgain.traces.reading.query_ids import QueryNames, read_query_ids, rename_queries
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.results_table import ResultRows
+from goodgain.traces.reading.trace_files_and_tasks import Paths
+from goodgain.traces.reading.trace_reading import read_batches
+from goodgain.traces.reading_summary import Summary
+from goodgain.traces.tools import check_tools_called
+
+#: Name of an annotation of a search -> column of the ledger.
+OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
+_SEARCH = ["query_id", "iteration", "search"]
+#: What to do about a status of a server.
+_REMEDIES = {
+    401: "the key is not accepted. Set {keys}",
+    403: "the key may not write here. Set {keys}",
+    404: "it does not know this address, or a span or trace of the log. Check --base-url, and take a log of this server",
+    429: "it takes no more for now. Run the command again later",
+}
+
+
+class NotWrittenError(GoodgainError):
+    """Raised where a server does not take annotations; it says how many it has taken."""
+
+    exit_status = 1
+
+    @classmethod
+    def of(cls, why: str, written: int, total: int) -> NotWrittenError:
+        """Return the error for a reason and the number of annotations that were written before."""
+        again = ". The same command replaces them and goes on" if written else ""
+        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
+
+
+def annotate(
+    qrels: Any,
+    traces: Paths,
+    measures: Measures = "nCG SRR",
+    *,
+    rel: float | None = None,
+    query_ids: Any = None,
+    **options: Any,
+) -> pl.DataFrame:
+    """Score the searches and the queries in logs of spans.
+
+    Args:
+        qrels: what `goodgain.read_qrels` takes.
+        traces: logs of spans: what Phoenix, Langfuse or OpenTelemetry exported.
+        measures: the values of a query, at its last iteration.
+        rel: the smallest good label, as in `goodgain.evaluate`.
+        query_ids, options: of `goodgain.read_traces`.
+
+    Returns:
+        A row for each value: query_id, trace_id, span_id, name, score. The span of each search has `new_good`, `repeats`
+        and `unjudged`: the ledger, with each search as an iteration. A trace (span_id is null) has each measure, as `evaluate`
+        computes it. Queries without judgments have no rows.
+
+    Raises:
+        InputError: the logs or the qrels cannot be read, the logs have no spans, or none of their queries is judged.
+
+    >>> log = "tests/traces/fixtures/langfuse/story.json"
+    >>> for row in annotate({"story": {"d1": 3, "d3": 0}}, log).select("span_id", "name", "score").rows()[-5:]:
+    ...     print(*row)
+    o16 new_good 0.0
+    o16 repeats 1.0
+    o16 unjudged 1.0
+    None nCG 1.0
+    None SRR 0.3333333333333333
+    """
+    table = None if query_ids is None else read_query_ids(query_ids)
+    results, ids = _read(traces, ReadOptions(**options, query_ids=table))
+    judged = load_qrels(qrels).select_queries(ids.get_column("query_id").unique().to_list())
+    of_trace = ids.filter(pl.col("query_id").is_in(judged.frame.get_column("query_id").unique().implode()))
+    if of_trace.is_empty():
+        queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
+        raise InputError(
+            f"the qrels have no judgments of the queries in the logs ({queries}); name them with query_ids="
+        )
+    if unjudged := ids.height - of_trace.height:
+        notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
+    found = []
+    for name in list_runs(of_trace):
+        rows = results.filter(is_of_run(name))
+        searches = rows.filter(pl.col("iteration") > 0).select(*_SEARCH, "call_id").unique(_SEARCH).sort(_SEARCH)
+        searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
+        each = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
+        with collect_notices(lambda given: None):  # those of `evaluate`
+            counts = ledger(judged, to_run(each), rel=rel)
+        of_searches = (
+            searches.join(counts, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
+            .drop_nulls("call_id")
+            .rename({"call_id": "span_id"} | {column: name for name, column in OF_SEARCHES.items()})
+            .unpivot([*OF_SEARCHES], index=["query_id", "number", "span_id"], variable_name="name", value_name="score")
+            .sort("number", maintain_order=True)
+            .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
+        )
+        values = evaluate(judged, to_run(rows), measures, rel=rel).per_query
+        of_queries = values.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
+        scored = pl.concat([of_searches, of_queries], how="diagonal")
+        traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")
+        found.append(traces_of_run.join(scored, on="query_id", maintain_order="left_right"))
+    return pl.concat(found).select("query_id", "trace_id", "span_id", "name", "score")
+
+
+def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the results of logs with their documents, as `convert_traces` finds them, and the trace id of each query."""
+    summary, names = Summary(), QueryNames()
+    frames = list(read_batches(traces, options, _to_frames, summary, names))
+    new_ids = names.join(options, summary)
+    check_tools_called(options.tools, summary.called_tools)
+    summary.give_notices()
+    results, ids = (rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True))
+    if ids.is_empty():
+        raise InputError(
+            f"the logs have no spans ({', '.join(summary.formats)}): give what Phoenix, Langfuse or OpenTelemetry exported"
+        )
+    lacking = results.select(LACKS_IDS).to_series()
+    if lacking.any():
+        found = deduplicate(results.filter(lacking)).frame.select(*results.columns, "document")
+        results = pl.concat([found, results.filter(~lacking).with_columns(document="doc_id")])
+    return results, ids
+
+
+def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return rows.to_frame(), rows.to_table("traces")
+
+
+def explain_refusal(address: str, status: int, said: str, keys: str) -> str:
+    """Return why a server refused annotations, and the remedy, as one sentence."""
+    remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=keys)
+    return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"

@@ -1,0 +1,103 @@
+"""Writes annotations to Langfuse as scores, through its REST interface."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
+
+#: The variables of the keys and of the address, the best first.
+KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+ADDRESSES = ("LANGFUSE_BASE_URL", "LANGFUSE_HOST")
+_PATH = "/api/public/scores"
+_TIMEOUT = 60
+#: How often a score is sent that the rate limit refuses, and the longest wait between.
+_TRIES, _LONGEST_WAIT = 5, 60
+_TOO_MANY = 429
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: the keys go to the given host only."""
+
+    def redirect_request(self, *given: Any) -> None:
+        return None
+
+
+def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the annotations as scores of Langfuse; a second one with the same target and name has the same id."""
+    return [
+        {
+            "id": hashlib.sha256("\0".join(("goodgain", trace, span or "", name)).encode()).hexdigest()[:32],
+            "traceId": trace,
+            **({} if span is None else {"observationId": span}),
+            "name": name,
+            "value": score,
+            "dataType": "NUMERIC",
+            "comment": f"goodgain, query {query}",
+        }
+        for query, trace, span, name, score in annotations.iter_rows()
+    ]
+
+
+def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
+    """Write scores, each with a request: servers of all versions take single ones.
+
+    Args:
+        bodies: of `make_bodies`.
+        base_url: the address of the server.
+        key: the public and the secret key, joined by a colon.
+        hide: removes secrets from a text.
+
+    Raises:
+        InputError: there is no address, or it is none.
+        NotWrittenError: the server did not take them all.
+    """
+    if not base_url:
+        raise InputError(
+            f"there is no address: nothing is sent anywhere by default. Give base_url=, or set {ADDRESSES[0]}"
+        )
+    if not base_url.startswith(("http://", "https://")):
+        raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
+    opener = build_opener(_NoRedirects)
+    headers = {
+        "Authorization": f"Basic {base64.b64encode(key.encode()).decode()}",
+        "Content-Type": "application/json",
+    }
+    for written, body in enumerate(bodies):
+        request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
+        why = hide(_try(opener.open, request))
+        if why:
+            raise NotWrittenError.of(why, written, len(bodies))
+
+
+def _try(open_url: Callable[..., Any], request: Request) -> str:
+    """Send a request; return why it failed, or an empty text. Wait where the server has a rate limit."""
+    host = f"{request.type}://{request.host}"
+    for attempt in range(1, _TRIES + 1):
+        try:
+            with open_url(request, timeout=_TIMEOUT) as answer:
+                answer.read()
+            return ""
+        except HTTPError as error:
+            with error:
+                said = " ".join(error.read(2_000).decode(errors="replace").split())[:300]
+            if error.code == _TOO_MANY and attempt < _TRIES:
+                asked = error.headers.get("Retry-After", "")
+                time.sleep(min(int(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
+                continue
+            return explain_refusal(host, error.code, said, " and ".join(KEYS))
+        except (URLError, http.client.HTTPException, OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            return f"{host}: cannot be reached ({reason}). Start the server, or correct --base-url"
+    return ""

@@ -1,0 +1,107 @@
+"""A scorer for `mlflow.genai.evaluate`, which scores the searches of traces, and comparisons as runs of MLflow."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import nullcontext
+from typing import Any
+
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.errors import InputError
+from goodgain.hosts import import_host
+from goodgain.hosts.trace_scorer import TraceScorer
+from goodgain.measures.names import Measures
+
+__all__ = ["log_comparison", "metric_name", "scorer"]
+
+
+def metric_name(measure: str) -> str:
+    """Return the name of a measure in MLflow, which takes neither @ nor brackets.
+
+    >>> metric_name("nCG@3"), metric_name("nCG(rel=1)@3")
+    ('nCG_at_3', 'nCG_rel_1_at_3')
+    """
+    return re.sub(r"[^\w.-]+_*", "_", measure.replace("@", "_at_")).strip("_")
+
+
+def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
+    """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`, with one feedback per measure and trace.
+
+    The RETRIEVER and TOOL spans of a trace are its searches. The query id is `query_id` in the tags or the metadata of the
+    trace, else in `inputs` or `expectations`, else the session. A trace whose searches cannot be read, or whose query has
+    no judgments, gets a feedback with this error, and does not count. The mean of a measure is over the other traces.
+
+    Args:
+        qrels: what `goodgain.read_qrels` takes.
+        measures: what `goodgain.evaluate` takes.
+        rel: the smallest good label, as in `goodgain.evaluate`.
+        options: of `goodgain.read_traces`: which tools are searches (`tools`), what an iteration is (`iteration`) ...
+
+    Raises:
+        InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.
+        MeasureError: a measure is unknown.
+    """
+    host, entities = import_host("mlflow.genai.scorers", "mlflow"), import_host("mlflow.entities", "mlflow")
+    ids = "the tags query_id of the traces"
+    scoring = TraceScorer(qrels, measures, format="mlflow", query_ids_are=ids, rel=rel, **options)
+
+    def goodgain(inputs: Any, expectations: Any, trace: Any) -> list[Any]:
+        record = json.loads(trace.to_json())
+        kinds = [str(span["attributes"].get("mlflow.spanType")) for span in record["data"]["spans"]]
+        if len(kinds) == 1 and not re.search("RETRIEVER|TOOL", kinds[0]):
+            raise InputError(
+                "the trace is one span without a search: MLflow makes such traces of inputs and outputs; evaluate traces, and "
+                "trace the agent's search tool: @mlflow.trace(span_type='RETRIEVER')"
+            )
+        for given in (inputs, expectations):
+            if isinstance(given, dict) and "query_id" in given:
+                record["info"].setdefault("tags", {}).setdefault("query_id", str(given["query_id"]))
+        found = scoring.score(json.dumps(record).encode())
+        metadata = {"signature": json.dumps(found.signature), "notes": "\n".join(found.notes)}
+        return [
+            entities.Feedback(
+                name=metric_name(measure),
+                value=value,
+                error="the value is not finite" if value is None else None,
+                rationale=found.explanation,
+                metadata=metadata,
+            )
+            for measure, value in found.values.items()
+        ]
+
+    return host.scorer(goodgain, name="goodgain")
+
+
+def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) -> None:
+    """Log a comparison to the active run of MLflow, or to a new one: its report, and a nested run for each system.
+
+    The nested run of a system has the mean of each measure as a metric. With `curve` it has the mean at every iteration
+    too, with the iteration as the step: MLflow draws the curves of all systems in one chart.
+
+    Args:
+        comparison: what `goodgain.compare` returns. It becomes `comparison.md` and `comparison.json`.
+        curve: what `goodgain.curve` returns for the same systems. Its picture becomes `curve.png`.
+
+    Raises:
+        InputError: MLflow is not installed, or `curve` is not a frame of `goodgain.curve` over iterations.
+    """
+    mlflow = import_host("mlflow", "mlflow")
+    if curve is not None and "iteration" not in curve.columns:
+        raise InputError("curve= takes a frame of goodgain.curve over iterations; leave out over=")
+    with nullcontext() if mlflow.active_run() else mlflow.start_run(run_name="comparison"):
+        for form, name in (("markdown", "comparison.md"), ("json", "comparison.json")):
+            mlflow.log_text(comparison.to_text(form), name)
+        if curve is not None:
+            from goodgain.reporting.plots.pictures import draw_curves
+
+            mlflow.log_figure(draw_curves(curve), "curve.png")
+        for (system,), means in comparison.means.group_by("system", maintain_order=True):
+            with mlflow.start_run(run_name=str(system), nested=True):
+                values = means.drop_nulls("mean").select("measure", "mean").iter_rows()
+                mlflow.log_metrics({metric_name(measure): mean for measure, mean in values})
+                for point in () if curve is None else curve.filter(system=system).iter_rows(named=True):
+                    if point["mean"] is not None:
+                        mlflow.log_metric(metric_name(point["measure"]), point["mean"], step=point["iteration"])

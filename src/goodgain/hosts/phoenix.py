@@ -1,0 +1,77 @@
+"""Writes annotations to a server of Phoenix, through its client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from goodgain.hosts import import_host
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
+
+#: The variable of the key. Those of the address are the client's own.
+KEYS = ("PHOENIX_API_KEY",)
+ADDRESSES = ()
+#: Annotations in one request.
+_AT_ONCE = 100
+
+
+def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the annotations as Phoenix takes them; a second one with equal target, name and identifier replaces the first."""
+    return [
+        {
+            **({"trace_id": trace} if span is None else {"span_id": span}),
+            "name": name,
+            "annotator_kind": "CODE",
+            "result": {"score": score},
+            "metadata": {"query_id": query},
+            "identifier": "goodgain",
+        }
+        for query, trace, span, name, score in annotations.iter_rows()
+    ]
+
+
+def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
+    """Write annotations.
+
+    Args:
+        bodies: of `make_bodies`.
+        base_url: the address of the server; None: as the client finds it in variables, else http://localhost:6006.
+        key: the key; empty for a server without keys.
+        hide: removes secrets from a text.
+
+    Raises:
+        InputError: the client is not installed.
+        NotWrittenError: the server did not take them all.
+    """
+    client = import_host("phoenix.client", "phoenix").Client(base_url=base_url, api_key=key or None)
+    errors = import_host("httpx", "phoenix")
+    written = 0
+    try:
+        for kind, method in (
+            ("span", client.spans.log_span_annotations),
+            ("trace", client.traces.log_trace_annotations),
+        ):
+            of_kind = [body for body in bodies if f"{kind}_id" in body]
+            for start in range(0, len(of_kind), _AT_ONCE):
+                some = of_kind[start : start + _AT_ONCE]
+                method(**{f"{kind}_annotations": some}, sync=True)
+                written += len(some)
+    except errors.HTTPStatusError as error:
+        answer = error.response
+        said = hide(" ".join(answer.text.split()))[:300]
+        why = explain_refusal(_show(answer.request.url), answer.status_code, said, KEYS[0])
+    except ValueError:  # the client found no JSON
+        why = f"{base_url or 'Phoenix'}: is not a server of Phoenix, or answers something else. Check --base-url"
+    except (errors.HTTPError, errors.InvalidURL) as error:
+        why = (
+            f"{base_url or 'Phoenix'}: cannot be reached ({hide(str(error)) or type(error).__name__}). Check --base-url"
+        )
+    else:
+        return
+    raise NotWrittenError.of(why, written, len(bodies))
+
+
+def _show(url: Any) -> str:
+    return f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}"

@@ -1,0 +1,102 @@
+"""Scores one trace at a time, as the hosts of agents hand them out: reads its searches, and scores its query."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
+from goodgain.evaluation import evaluate
+from goodgain.formats import read_qrels
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.thresholds import warn_of_labels
+from goodgain.reporting.ledger_and_coverage import ledger
+from goodgain.traces import Summary, read_traces, to_run
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.tools import make_tool_predicate
+
+
+class TraceScores(NamedTuple):
+    """The values of one trace.
+
+    Attributes:
+        values: name of a measure -> value; None if it is not finite.
+        explanation: what each iteration found, a line each.
+        notes: the notices about this trace.
+        signature: the versions and settings behind the values.
+    """
+
+    values: dict[str, float | None]
+    explanation: str
+    notes: list[str]
+    signature: dict[str, Any]
+
+
+class TraceScorer:
+    """Scores traces of one format with one table of qrels.
+
+    Args:
+        qrels: what `goodgain.read_qrels` takes.
+        measures: what `goodgain.evaluate` takes.
+        format: the format of the traces.
+        query_ids_are: where the host has the query id of a trace, for errors.
+        rel: the smallest good label, as in `goodgain.evaluate`.
+        options: of `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
+
+    Raises:
+        InputError: the qrels cannot be read, or an option is wrong.
+        MeasureError: a measure is unknown.
+    """
+
+    def __init__(
+        self,
+        qrels: Any,
+        measures: Measures,
+        *,
+        format: str,  # noqa: A002  # as in read_traces
+        query_ids_are: str,
+        rel: float | None = None,
+        **options: Any,
+    ) -> None:
+        self._qrels = read_qrels(qrels)
+        self._measures = parse_measures(measures, rel=rel)
+        self.names = [str(measure) for measure in self._measures]
+        self._options, self._query_ids_are = {**options, "format": format, "errors": "raise"}, query_ids_are
+        if "tools" in options:  # a function: one trace may call other tools only, which is an error for names
+            self._options["tools"] = make_tool_predicate(options["tools"])
+        ReadOptions(**self._options)  # checks them now, not in every trace
+        warn_of_labels(self._qrels.frame, self._measures, rel=rel)
+
+    def score(self, log: bytes) -> TraceScores:
+        """Return the scores of the trace in a log. With turns="all" they are means over its turns.
+
+        Raises:
+            InputError: the log cannot be read, or its query has no judgments.
+        """
+        given: list[GoodgainNotice] = []
+        read: list[Summary] = []
+        with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            path.write_bytes(log)
+            results = read_traces(path, report=read.append, **self._options)
+            ids = results.get_column("query_id").unique(maintain_order=True).to_list()
+            judged = self._qrels.select_queries(ids)
+            if not len(judged):
+                names = ", ".join(map(repr, ids))
+                raise InputError(
+                    f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
+                )
+            run = to_run(results)
+            scores = evaluate(judged, run, self._measures)
+            rows = ledger(judged, run, rel=scores.signature.get("rel", [None])[0])
+        lines = [
+            f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
+            f"{row['Dup']} repeated, {row['Unjudged']} unjudged"
+            for row in rows.iter_rows(named=True)
+        ]
+        notes = list(dict.fromkeys(map(str, given)))
+        if not lines:
+            called = ", ".join(sorted(filter(None, read[0].called_tools)))
+            lines = [f"no search; tools called: {called}" if called else "no search"]
+        return TraceScores(scores.means, "\n".join(lines), notes, scores.signature)

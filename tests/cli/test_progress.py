@@ -1,0 +1,106 @@
+"""Long work shows a bar on a terminal, which leaves nothing behind; a pipe gets none."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_terminals import read_terminal, run_on_terminal
+from tests.support.command import COMMAND, run_command
+from tests.support.tables import ROOT
+
+FOLDER = ROOT / "qrels_examples" / "two_agents"
+FILES = [str(FOLDER / name) for name in ("qrels.txt", "quick.run", "late.run")]
+#: The command with a bar from the beginning on.
+AT_ONCE = [
+    *(sys.executable, "-c", "from goodgain.cli import program, progress; progress._AFTER = 0.0; program.main()"),
+]
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+CALLS = {
+    "evaluate": (["evaluate", *FILES[:2], "nDCG@10"], "working"),
+    "compare": (["compare", *FILES, "-m", "nCG@6", "--resamples", "300000"], "resampling"),
+    "curve": (["curve", *FILES, "-m", "nCG SRR", "-o", "csv"], "working"),
+    "explain": (["explain", *FILES, "-m", "CG@6"], "working"),
+    "convert": (["convert", "tests/traces/fixtures/langchain/state.json", "-o"], "working"),
+    "dedup": (["dedup", "docs/web_search.jsonl", "-o"], "working"),
+}
+
+
+def show_screen(printed: str) -> str:
+    """What a terminal shows after it has printed a text: lines can be erased and written again."""
+    lines, row, column = [""], 0, 0
+    for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", printed):
+        if piece == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif piece == "\r":
+            column = 0
+        elif piece == "\x1b[1A":
+            row -= 1
+        elif piece == "\x1b[2K":
+            lines[row] = ""
+        elif not piece.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + piece + lines[row][column + len(piece) :]
+            column += len(piece)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_bar_leaves_nothing_on_the_screen(tmp_path: Path, name: str) -> None:
+    call, wanted = CALLS[name]
+    call = [*call, str(tmp_path / "out.jsonl")] if call[-1] == "-o" else call
+    printed = run_on_terminal(*call, command=AT_ONCE)
+    assert wanted in printed and printed.count(HIDE) == printed.count(SHOW) == 1
+    assert show_screen(printed) == show_screen(run_on_terminal(*call))
+
+
+def test_a_notice_stands_below_the_output_and_not_in_the_bar(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 t\n")
+    (tmp_path / "a.qrels").write_text("q1 0 d1 2\n")
+    call = ("curve", tmp_path / "a.qrels", tmp_path / "a.run", "-m", "CG", "-o", "csv")
+    printed = run_on_terminal(*call, command=AT_ONCE)
+    assert HIDE in printed and "notice: " not in printed[: printed.index(SHOW)]
+    assert "\nnotice: " in show_screen(printed) or show_screen(printed).startswith("notice: ")
+
+
+def test_short_work_and_pipes_get_no_bar(tmp_path: Path) -> None:
+    assert HIDE not in run_on_terminal(*CALLS["evaluate"][0])
+    piped = subprocess.run([*AT_ONCE, *CALLS["compare"][0]], capture_output=True, text=True, timeout=120, check=True)
+    plain = run_command(*CALLS["compare"][0])
+    assert (piped.stdout, piped.stderr) == (plain.stdout, plain.stderr)
+    assert "\x1b" not in plain.stdout + plain.stderr
+
+
+def test_a_bar_never_goes_to_standard_output(tmp_path: Path) -> None:
+    with (tmp_path / "out.csv").open("wb") as out:
+        printed = run_on_terminal(*CALLS["compare"][0], command=AT_ONCE, stdout=out)
+    assert "resampling" in printed
+    assert (tmp_path / "out.csv").read_text() == run_command(*CALLS["compare"][0]).stdout
+
+
+def test_a_terminal_without_cursor_control_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert run_on_terminal(*CALLS["curve"][0], command=AT_ONCE) == run_on_terminal(*CALLS["curve"][0])
+
+
+@pytest.mark.slow
+def test_the_bar_comes_after_two_seconds_and_an_interrupt_removes_it() -> None:
+    leader, follower = os.openpty()
+    call = [*COMMAND, "compare", *FILES, "-m", "nCG nDCG@10 SRR", "--resamples", "1000000"]
+    process = subprocess.Popen(call, stdout=follower, stderr=follower, close_fds=True)
+    os.close(follower)
+    begun, printed = time.monotonic(), ""
+    while "resampling" not in printed:
+        printed += os.read(leader, 65_536).decode("utf-8", "replace")
+    assert time.monotonic() - begun > 2
+    process.send_signal(signal.SIGINT)
+    printed += read_terminal(leader)
+    assert process.wait(timeout=60) == 130
+    assert SHOW in printed and show_screen(printed).strip() == "goodgain: interrupted"

@@ -1,0 +1,111 @@
+"""The action of GitHub: its shell steps run here on the shipped example, as GitHub runs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+AGENTS = ROOT / "qrels_examples" / "two_agents"
+#: In place of a program of the runner: it writes down what it was called with, and a text for `gh api` to print.
+_RECORDER = '#!/bin/sh\nprintf "%s " "$(basename "$0")" "$@" >> "$RUNNER_TEMP/calls"\necho >> "$RUNNER_TEMP/calls"\n'
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Path:
+    """A runner's folder of programs: the real goodgain, and recorders in place of python and gh."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    texts = {
+        "goodgain": f'#!/bin/sh\nexec "{sys.executable}" -m goodgain "$@"\n',
+        "python": _RECORDER,
+        "gh": _RECORDER + 'case "$*" in *--paginate*) printf "%s" "$EARLIER";; esac\nexit "${GH_STATUS:-0}"\n',
+    }
+    for name, text in texts.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def run_step(name: str, runner: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run a step with bash as GitHub does, with its own variables and those of the runner."""
+    of_step = {variable: given.pop(variable, "") for variable in STEPS[name].get("env", {})}
+    of_runner = {
+        "PATH": f"{runner / 'programs'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"),
+        "RUNNER_TEMP": str(runner), "GITHUB_OUTPUT": str(runner / "output"), "GITHUB_STEP_SUMMARY": str(runner / "summary"),
+        "GITHUB_REPOSITORY": "owner/agent", "GITHUB_ACTION_PATH": str(ROOT),
+    }  # fmt: skip
+    script = runner / "step.sh"
+    script.write_text(STEPS[name]["run"])
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
+    return subprocess.run(
+        bash, env=of_runner | of_step | given, capture_output=True, text=True, check=False, cwd=AGENTS
+    )
+
+
+def test_no_value_of_a_user_is_put_into_a_script() -> None:
+    assert ACTION["runs"]["using"] == "composite"
+    assert [name for name, step in STEPS.items() if "${{" in step["run"]] == []
+    given = {value for step in STEPS.values() for value in step.get("env", {}).values()}
+    assert {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"].keys() - {"comment"}} <= given
+    assert all(step["shell"] == "bash" for step in STEPS.values())
+
+
+@pytest.mark.parametrize(("line", "status"), [("nCG@6>=baseline-0.05", 0), ("CG@3>=baseline significant", 3)])
+def test_the_steps_compare_comment_and_decide(runner: Path, line: str, status: int) -> None:
+    assert run_step("Install", runner).returncode == 0
+    compared = run_step(
+        "Compare", runner, QRELS="qrels.txt", RUNS="main=quick.run\nlate.run\n", REQUIRE=f"{line}\nnCG@6>=0.1\n",
+        BASELINE="main", MEASURES="RR@10",
+    )  # fmt: skip
+    assert compared.returncode == 0, compared.stderr
+    assert f"{'failed' if status else 'holds'}: {line}: late has" in compared.stderr
+    comment = (runner / "goodgain.md").read_text()
+    assert comment.startswith("<!-- goodgain compare -->")
+    assert comment == (runner / "summary").read_text()
+    assert "RR@10" in comment
+    assert (runner / "output").read_text() == f"status={status}\n"
+
+    assert run_step("Comment", runner, NUMBER="7").returncode == 0
+    assert run_step("Comment", runner, NUMBER="7", EARLIER="12\n15\n").returncode == 0
+    calls = (runner / "calls").read_text().splitlines()
+    assert calls[0].split() == ["python", "-m", "pip", "install", "--quiet", str(ROOT)]
+    body = f"-F body=@{runner}/goodgain.md"
+    assert calls[2].strip() == f"gh api repos/owner/agent/issues/7/comments {body}"
+    assert calls[4].strip() == f"gh api --method PATCH repos/owner/agent/issues/comments/12 {body}"
+    assert run_step("Decide", runner, STATUS=str(status)).returncode == status
+
+
+def test_input_that_looks_like_code_or_an_option_is_only_a_value(runner: Path) -> None:
+    bad = "$(touch hacked); `touch hacked` '; touch hacked; '"
+    compared = run_step("Compare", runner, QRELS="--help", RUNS=f"quick.run\n{bad}", REQUIRE="nCG@6>=0.1", BASELINE=bad)
+    assert compared.returncode == 0
+    assert (runner / "output").read_text() == "status=2\n"
+    assert not (AGENTS / "hacked").exists()
+    assert compared.stdout == ""  # no help
+    assert run_step("Comment", runner, NUMBER="7").returncode == 0  # there is nothing to write
+    assert not (runner / "calls").exists()
+
+
+def test_a_token_that_may_not_comment_does_not_decide(runner: Path) -> None:
+    (runner / "goodgain.md").write_text("a comment")
+    done = run_step("Comment", runner, NUMBER="7", GH_STATUS="1")
+    assert done.returncode == 0
+    assert "::warning::no comment was written" in done.stdout
+
+
+def test_the_workflow_of_the_page_gives_the_action_inputs_that_it_has() -> None:
+    page = (ROOT / "docs" / "gate.md").read_text()
+    workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    (step,) = (step for step in workflow["jobs"]["gate"]["steps"] if "/goodgain@" in step.get("uses", ""))
+    required = {name for name, described in ACTION["inputs"].items() if described.get("required")}
+    assert required <= step["with"].keys() <= ACTION["inputs"].keys()
+    assert workflow["permissions"]["pull-requests"] == "write"
