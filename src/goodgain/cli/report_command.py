@@ -12,7 +12,7 @@ import click
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import write_output
-from goodgain.reporting.report import FORMATS, MEASURES, choose_format, make_report, write_report
+from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
 
 
 @click.command(
@@ -84,7 +84,7 @@ def report(
     shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, queries, uses, groups])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
-        made = make_report(
+        made = gather_evidence(
             judged,
             systems,
             list(measures),

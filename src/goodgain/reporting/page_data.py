@@ -21,7 +21,7 @@ from goodgain.comparing.explanation_screens import Account
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import Matrix, subtract_without_residue
-from goodgain.comparing.use_of_documents import add_uses
+from goodgain.comparing.use_of_documents import Funnel, add_uses
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
 from goodgain.reporting.page_sentences import PLACES
@@ -49,9 +49,13 @@ class Evidence:
         explanations: each other system -> the explanation of its difference from the base.
         iterations: the columns of `Explanation.iterations`, of all systems.
         results: search strings, titles and addresses.
-        uses: what `funnel` takes, or None.
+        uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
+        curves, recalls: what `curve` and `pr_curve` returned. ledgers: system -> what `ledger` returned.
+        details: for how many queries all results are listed.
+        command: how to make the report again.
+        doubts: what to distrust.
     """
 
     qrels: Qrels
@@ -64,8 +68,15 @@ class Evidence:
     iterations: pl.DataFrame
     results: Results
     uses: Any
+    funnel: Funnel | None
     texts: Mapping[str, str]
     groups: pl.DataFrame | None
+    curves: pl.DataFrame
+    recalls: pl.DataFrame
+    ledgers: Mapping[str, pl.DataFrame]
+    details: int
+    command: str
+    doubts: tuple[str, ...] = ()
 
     @property
     def systems(self) -> list[str]:
@@ -104,8 +115,8 @@ def list_queries(of: Evidence) -> pl.DataFrame:
     return joined.select(*first, pl.exclude(first))
 
 
-def build_data(of: Evidence, details: int) -> dict[str, Any]:
-    """Return what the page embeds as JSON; `details`: how many queries have their results listed."""
+def build_data(of: Evidence) -> dict[str, Any]:
+    """Return what the page embeds as JSON."""
     ids, systems = of.query_ids, of.systems
     values = _arrange(of)
     causes = {name: _find_main_causes(of, name) for name in of.explanations}
@@ -133,7 +144,7 @@ def build_data(of: Evidence, details: int) -> dict[str, Any]:
         names = _number(of.groups.get_column("group"))
         data |= {"groups": [*names], "members": [[names[one] for one in groups] for groups in _list_groups(of)]}
     numbers = {query_id: k for k, query_id in enumerate(ids)}
-    chosen = _choose_details(of, values[str(of.explained.measure)], ids, details)
+    chosen = _choose_details(of, values[str(of.explained.measure)], ids)
     data["first"] = numbers[chosen[0]] if chosen else None
     reasons: dict[str, int] = {}
     data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen, reasons)}
@@ -196,7 +207,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
 
 
-def _choose_details(of: Evidence, values: Matrix, ids: pl.Series, details: int) -> list[str]:
+def _choose_details(of: Evidence, values: Matrix, ids: pl.Series) -> list[str]:
     """Return the queries that changed most in the explained measure; of one system those with the lowest values.
 
     Queries without a value come last. The first one is the largest loss, if there is one.
@@ -210,7 +221,7 @@ def _choose_details(of: Evidence, values: Matrix, ids: pl.Series, details: int) 
         largest = np.nan_to_num(np.abs(change)).max(axis=0)
         loses = np.nan_to_num(sign * change).min(axis=0) <= -largest
         order = np.lexsort((~loses, -largest))
-    return [ids[int(k)] for k in order[:details]]
+    return [ids[int(k)] for k in order[: of.details]]
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.rendering import count_queries
 from goodgain.errors import count_of
 from goodgain.files.escaping import escape_html
@@ -17,6 +16,7 @@ from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.reporting import plots
 from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.page_data import Evidence
 
 #: Drawn in this colour, and shown in that of the page's text.
 _INK = "#0b0b0c"
@@ -49,47 +49,24 @@ class Drawn(NamedTuple):
     svg: str
 
 
-def draw_all(
-    comparison: Comparison | None,
-    curves: pl.DataFrame,
-    recalls: pl.DataFrame,
-    ledgers: Mapping[str, pl.DataFrame],
-    explained: str,
-    found: Any,
-) -> list[Drawn]:
-    """Return the pictures of a report.
-
-    Args:
-        comparison: what `compare` returned; None for one system.
-        curves: what `curve` returned.
-        recalls: what `pr_curve` returned.
-        ledgers: system -> what `ledger` returned.
-        explained: the measure whose queries are drawn.
-        found: what `funnel` returned; None without uses.
-    """
+def draw_all(of: Evidence) -> list[Drawn]:
+    """Return the pictures of a report."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture
-        drawn = _draw(comparison, curves, recalls, ledgers, explained, found)
-        return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(drawn)]
+        return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(_draw(of))]
 
 
-def _draw(
-    comparison: Comparison | None,
-    curves: pl.DataFrame,
-    recalls: pl.DataFrame,
-    ledgers: Mapping[str, pl.DataFrame],
-    explained: str,
-    found: Any,
-) -> Iterator[tuple[str, str, Any]]:
-    for (measure,), of in curves.group_by("measure", maintain_order=True):
-        ends = of.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
+def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
+    comparison, explained = of.comparison, str(of.explained.measure)
+    for (measure,), points in of.curves.group_by("measure", maintain_order=True):
+        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
         said = [
             f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
             for name, (start, end), (first, last) in ends.iter_rows()
         ]
         title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
-        yield title, f"{'; '.join(said)}.", plots.curve(curves, str(measure))
+        yield title, f"{'; '.join(said)}.", plots.curve(of.curves, str(measure))
     if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
         for row in comparison.pairs.filter(measure=explained).iter_rows(named=True):
             system, against = row["system"], row["against"]
@@ -98,7 +75,7 @@ def _draw(
                 text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
             ax = plots.per_query(comparison, explained, system=system, against=against)
             yield f"{system} against {against}, query by query", f"{text}.", ax
-    shown = ledgers if len(ledgers) <= _MOST_SYSTEMS else {}
+    shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
     for name, ledger in shown.items():
         totals = plots.what_came_back_data(ledger).sum().row(0, named=True)
         said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
@@ -106,13 +83,19 @@ def _draw(
         text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
         yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
     for name, ledger in shown.items():
-        text = "Bars at 0: queries in which no good document was found. Searches after the last good one are wasted."
-        yield f"When {name} stopped, and when it last found something good", text, plots.iterations_used(ledger)
+        text = (
+            "At 0: queries that found no good document, or never searched. Searches after the last good one are wasted."
+        )
+        yield (
+            f"When {name} stopped, and when it last found something good",
+            text,
+            plots.iterations_used(ledger, qrels=of.qrels),
+        )
     text = "The highest precision at each recall or a higher one, over the ranking of all iterations."
-    yield "Precision and recall", text, plots.precision_recall(recalls)
-    if found is not None:
+    yield "Precision and recall", text, plots.precision_recall(of.recalls)
+    if of.funnel is not None:
         text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
-        yield "Returned, opened, cited", text, plots.funnel(found)
+        yield "Returned, opened, cited", text, plots.funnel(of.funnel)
 
 
 def _show(value: float | None) -> str:

@@ -8,9 +8,10 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodgain.comparing.causes import Parts, divide_measure
 from goodgain.comparing.compare_systems import compare
@@ -27,13 +28,14 @@ from goodgain.evaluation import evaluate
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
+from goodgain.formats import Qrels
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
-from goodgain.measures.good_gain import NumDup, NumIter, NumResults
+from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.reporting.iteration_curves import curve
 from goodgain.reporting.ledger_and_coverage import ledger
@@ -56,36 +58,6 @@ FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "j
 #: The largest number of curves.
 _MOST_CURVES = 4
 _PAGE = Path(__file__).parent / "page"
-
-
-class Report(NamedTuple):
-    """A report before it is written.
-
-    Attributes:
-        title: which systems it is about.
-        summary: the sentences that say most. method: what their numbers mean.
-        doubts: what to distrust.
-        grids: the tables to read first. more: those with all tests and costs.
-        legend: what the columns and marks of the tables mean.
-        evidence: the numbers of queries and iterations.
-        pictures: the arguments of `draw_all`.
-        signature: the settings behind the numbers.
-        details: how many queries have their results listed.
-        command: how to make the report again; None if it was made of data in memory.
-    """
-
-    title: str
-    summary: list[str]
-    method: str
-    doubts: list[str]
-    grids: list[Grid]
-    more: list[Grid]
-    legend: list[str]
-    evidence: Evidence
-    pictures: tuple[Any, ...]
-    signature: dict[str, Any]
-    details: int
-    command: str | None
 
 
 def report(
@@ -150,10 +122,19 @@ def report(
     """
     target = make_path(path, "the file of the report")
     form = choose_format(target, format)
-    made = make_report(
-        qrels, runs, measures, rel=rel, results=results, queries=queries, uses=uses, groups=groups, details=details,
-        order=order, provider=provider, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks,
-        command=_write_call(qrels, runs, path, measures, rel),
+    command = _write_call(qrels, runs, path, measures, rel)
+    judged = load_qrels(qrels, columns=columns)
+    of_systems = {name: list_runs(of) for name, of in check_systems(runs).items()}
+    opened = {
+        f"{name} {k}": open_run(run, columns=columns) for name, of in of_systems.items() for k, run in enumerate(of)
+    }
+    for run in opened.values():
+        check_columns_used(columns or {}, run, judged)
+    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
+    systems = {name: [opened[f"{name} {k}"] for k in range(len(of))] for name, of in of_systems.items()}
+    made = gather_evidence(
+        judged, systems, measures, rel=rel, results=results, queries=queries, uses=uses, groups=groups, details=details,
+        order=order, provider=provider, command=command,
     )  # fmt: skip
     text = write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
@@ -183,121 +164,91 @@ def _import_jinja() -> Any:
 
 def _write_call(qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, rel: float | None) -> str | None:
     """Return the command for a call with files alone; None for data in memory."""
-    several = {name: run if is_replicates(run) else [run] for name, run in check_systems(runs).items()}
-    if not all(isinstance(one, (str, os.PathLike)) for one in (qrels, *(run for of in several.values() for run in of))):
+    several = {name: list_runs(of) for name, of in check_systems(runs).items()}
+    if not all(isinstance(one, (str, os.PathLike)) for one in (qrels, *chain.from_iterable(several.values()))):
         return None
     asked = " ".join(map(str, parse_measures(measures, rel=rel)))
     named = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
     return shlex.join(["goodgain", "report", str(qrels), *named, "-m", asked, "-o", str(path)])
 
 
-def make_report(
-    qrels: Any,
+def list_runs(of: Any) -> list[Any]:
+    """Return the runs of a system."""
+    return of if is_replicates(of) else [of]
+
+
+def gather_evidence(
+    qrels: Qrels,
     runs: Mapping[str, Any],
     measures: Measures,
     *,
-    rel: float | None = None,
-    results: Any = None,
-    queries: Any = None,
-    uses: Any = None,
-    groups: Any = None,
-    details: int = 200,
-    order: str = "seen",
-    provider: str | None = None,
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-    command: str | None = None,
-) -> Report:
-    """Do what `report` does, without writing; each notice is given once."""
+    rel: float | None,
+    results: Any,
+    queries: Any,
+    uses: Any,
+    groups: Any,
+    details: int,
+    order: str,
+    provider: str | None,
+    command: str | None,
+) -> Evidence:
+    """Compute what a report of opened runs shows; arguments as of `report`. Each notice is given once."""
     check_whole_number("details", details, 0)
-    several = {name: run if is_replicates(run) else [run] for name, run in check_systems(runs).items()}
+    several = {name: [read_whole(run) for run in list_runs(of)] for name, of in check_systems(runs).items()}
+    systems = {name: of if len(of) > 1 else of[0] for name, of in several.items()}
+    firsts = {name: run for name, (run, *_) in several.items()}
+    base, *others = systems
     given: dict[str, GoodgainNotice] = {}
-    # Steps that know one system alone do not name it.
-    alone = f"{next(iter(several))}: " if len(several) == 1 else ""
 
     def hear(one: GoodgainNotice) -> None:
-        given.setdefault(str(one).removeprefix(alone), one)
+        # Steps that know one system alone do not name it.
+        given.setdefault(str(one) if others else str(one).removeprefix(f"{base}: "), one)
 
     with collect_notices(hear):
-        judged = load_qrels(qrels, columns=columns)
-        opened = {
-            f"{name}\0{k}": read_whole(open_run(run, columns=columns))
-            for name, of in several.items()
-            for k, run in enumerate(of)
-        }
-        for run in opened.values():
-            check_columns_used(columns or {}, run, judged)
-        judged, mapped = map_documents(judged, opened, documents, documents_of, chunks)
-        by_system = {name: [mapped[f"{name}\0{k}"] for k in range(len(of))] for name, of in several.items()}
-        systems = {name: of if len(of) > 1 else of[0] for name, of in by_system.items()}
-        firsts = {name: of[0] for name, of in by_system.items()}
         asked = parse_measures(measures, rel=rel)
         parts = _choose_explained(asked, rel)
-        base, *others = systems
-        comparison = None
         measured = parse_measures([*asked, parts.measure])
+        comparison = None
         if others:
-            options = {"order": order, "provider": provider, "groups": groups}
-            comparison = compare(judged, systems, measured, rel=rel, baseline=base, **options)
+            options: dict[str, Any] = {"order": order, "provider": provider, "groups": groups}
+            comparison = compare(qrels, systems, measured, rel=rel, baseline=base, **options)
             scores = dict(comparison.scores)
         else:
-            needed = [*measured, NumIter, NumResults]
-            scores = {base: evaluate(judged, systems[base], needed, order=order, provider=provider)}
+            scores = {base: evaluate(qrels, systems[base], measured, order=order, provider=provider)}
         found = read_results_of([*systems], results)
-        searched = search_systems(judged, firsts, [parts])
+        searched = search_systems(qrels, firsts, [parts])
+        pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
-        explanations = {
-            name: explain_systems(
-                judged, {base: searched[base], name: searched[name]}, explained, found, uses=uses, top=1
-            )
-            for name in others
-        }
-        query_ids = judged.frame.get_column("query_id").unique().sort()
+        query_ids = qrels.frame.get_column("query_id").unique().sort()
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
-            qrels=judged,
+            qrels=qrels,
             measures={str(measure): find_direction(measure) for measure in asked},
             explained=parts,
             scores=scores,
             comparison=comparison,
             searched=searched,
-            explanations=explanations,
+            explanations={
+                name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
+            },
             iterations=tabulate_iterations(searched, parts.measure.rel, found),
             results=found,
             uses=uses,
+            funnel=None if uses is None else funnel(qrels, uses, parts.measure.rel),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
             groups=None if groups is None else read_groups(groups, query_ids),
-        )
-        drawn = (
-            comparison,
-            curve(judged, systems, _list_curves(asked, rel), rel=rel),
-            pr_curve(judged, firsts, order=order, rel=1 if rel is None else rel),
-            {name: ledger(judged, run, rel=rel) for name, run in firsts.items()},
-            str(parts.measure),
-            None if uses is None else funnel(judged, uses, parts.measure.rel),
+            curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
+            recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
+            ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
+            details=min(details, len(query_ids)),
+            command=command or "Made in Python from data in memory.",
         )
     for text, one in given.items():
         notice(text, minor=one.minor)
     heard = [text for text, one in given.items() if not one.minor]
-    if any(len(of) > 1 for of in by_system.values()):
+    if any(len(of) > 1 for of in several.values()):
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
-    made = {} if comparison is None else comparison.signature
-    return Report(
-        title=f"{', '.join(systems)}: {count_queries(len(query_ids))}",
-        summary=_describe(evidence, base),
-        method="" if comparison is None else describe_method(comparison),
-        doubts=list_doubts(comparison, heard),
-        grids=[_build_means(evidence)] if comparison is None else build_brief_grids(comparison, Layout()),
-        more=[] if comparison is None else build_grids(comparison, Layout()),
-        legend=[] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes],
-        evidence=evidence,
-        pictures=drawn,
-        signature=made or scores[base].signature,
-        details=details,
-        command=command,
-    )
+    return replace(evidence, doubts=tuple(list_doubts(comparison, heard)))
 
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
@@ -323,87 +274,91 @@ def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
     return parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
 
 
-def _describe(of: Evidence, base: str) -> list[str]:
+def _summarise(of: Evidence) -> list[str]:
+    """Return the sentences of the first paragraphs."""
+    (base, scores), *_ = of.scores.items()
     if of.comparison is None:
-        return [*describe_one(base, of.scores[base], str(of.explained.measure), of.iterations)]
+        return [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
     verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
     return [*chain.from_iterable(zip(verdicts, whys, strict=True))]
 
 
-def _build_means(of: Evidence) -> Grid:
-    """Return the table of one system."""
+def _build_tables(of: Evidence) -> list[Grid]:
+    """Return the tables to read first."""
+    if of.comparison is not None:
+        return build_brief_grids(of.comparison, Layout())
     (name, scores), *_ = of.scores.items()
     rows = [
         [add_arrow(measure, find_direction(parse_measures(measure, complete=False)[0])), format_number(value, PLACES)]
         for measure, value in scores.means.items()
     ]
-    return Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)
+    return [Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
 
 
-def write_report(made: Report, form: str, *, spreadsheet: bool = False) -> str:
+def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     """Return a report as text in one of `FORMATS`."""
     if form == "csv":
-        table = list_queries(made.evidence)
+        table = list_queries(of)
         return (guard_formulas(table) if spreadsheet else table).write_csv()
+    comparison = of.comparison
+    said = {
+        "title": f"{', '.join(of.systems)}: {count_queries(of.query_ids.len())}",
+        "summary": _summarise(of),
+        "method": None if comparison is None else describe_method(comparison),
+        "doubts": of.doubts,
+        "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
+        "command": of.command,
+    }
     if form == "json":
-        tables = {"queries": list_queries(made.evidence)}
-        if (comparison := made.evidence.comparison) is not None:
-            tables |= {"means": comparison.means, "pairs": comparison.pairs}
-        said = {name: getattr(made, name) for name in ("title", "summary", "method", "doubts", "signature", "command")}
-        rows = {name: frame.to_dicts() for name, frame in tables.items()}
+        compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
+        rows = {name: frame.to_dicts() for name, frame in (compared | {"queries": list_queries(of)}).items()}
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    return _write_markdown(made) if form == "markdown" else _write_page(made)
+    return _write_markdown(of, said) if form == "markdown" else _write_page(of, said)
 
 
-def _write_markdown(made: Report) -> str:
-    parts: list[Grid | Line] = [Line(made.title, -1), *map(Line, [*made.summary, made.method]), *made.grids]
-    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in made.doubts)]
-    for name, explanation in made.evidence.explanations.items():
+def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
+    paragraphs = [*said["summary"], *([said["method"]] if said["method"] else [])]
+    parts: list[Grid | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
+    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in of.doubts)]
+    for name, explanation in of.explanations.items():
         parts += [Line(f"Why {name} differs from {explanation.base}", -1), *list(build_screen(explanation))[1:]]
-    parts += [Line("How to make this again", -1)]
-    return write_markdown([*parts, Line(made.command or _IN_MEMORY)])
+    return write_markdown([*parts, Line("How to make this again", -1), Line(of.command)])
 
 
-_IN_MEMORY = "Made in Python from data in memory."
-
-
-def _write_page(made: Report) -> str:
+def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
     jinja2 = _import_jinja()
 
-    def show(value: Any) -> Any:
+    def show(value: Any) -> Any:  # a text, but none that is Markup
         return escape_controls(value) if type(value) is str else value
 
     environment = jinja2.Environment(
         autoescape=True, finalize=show, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
         loader=jinja2.FileSystemLoader(_PAGE),
     )  # fmt: skip
-    script, style = ((_PAGE / name).read_text(encoding="utf-8") for name in ("report.js", "report.css"))
-    hashes = {
-        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for name, text in (("script", script), ("style", style))
+    files = {
+        name: (_PAGE / f"report.{end}").read_text(encoding="utf-8")
+        for name, end in (("script", "js"), ("style", "css"))
     }
-    safe = {name: jinja2.utils.markupsafe.Markup(text) for name, text in (("script", script), ("style", style))}
-    of = made.evidence
+    hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
+    safe = {name: jinja2.utils.markupsafe.Markup(text) for name, text in files.items()}
+    comparison = of.comparison
+    legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
     page: str = environment.get_template("report.html").render(
+        **said,
         **safe,
         hashes=hashes,
-        made=made,
-        base=of.systems[0],
-        others=of.systems[1:],
+        tables=_build_tables(of),
+        more=[] if comparison is None else build_grids(comparison, Layout()),
+        legend=legend,
+        systems=of.systems,
         explained=str(of.explained.measure),
         number=of.query_ids.len(),
-        detailed=min(made.details, of.query_ids.len()),
-        pictures=[one._replace(svg=jinja2.utils.markupsafe.Markup(one.svg)) for one in draw_all(*made.pictures)],
-        data=jinja2.utils.markupsafe.Markup(_write_json(build_data(of, made.details))),
-        signature={name: _show_setting(value) for name, value in made.signature.items()},
-        command=made.command or _IN_MEMORY,
+        details=of.details,
+        pictures=[one._replace(svg=jinja2.utils.markupsafe.Markup(one.svg)) for one in draw_all(of)],
+        data=jinja2.utils.markupsafe.Markup(_write_json(build_data(of))),
     )
     return page
-
-
-def _show_setting(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 #: Signs that could end the element of the data, and how JSON writes them.
