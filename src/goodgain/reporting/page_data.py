@@ -5,13 +5,11 @@ Nothing is computed here: the numbers are those of `compare`, `explain` and the 
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from goodgain.comparing.causes import Parts, Searched
@@ -20,7 +18,7 @@ from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import Account
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
-from goodgain.comparing.statistical_tests import Matrix, subtract_without_residue
+from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel, add_uses
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
@@ -95,8 +93,10 @@ def list_queries(of: Evidence) -> pl.DataFrame:
         for the base) and, of the explained measure, cause and first_differing_iteration.
     """
     ids = of.query_ids
+    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
+    values = pl.concat(frames).select("query_id", "measure", "system", "value")
     parts = []
-    for measure, matrix in _arrange(of).items():
+    for measure, matrix in arrange_values(values, of.measures, of.systems, ids).items():
         for k, name in enumerate(of.systems):
             columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
             if k:
@@ -117,56 +117,45 @@ def list_queries(of: Evidence) -> pl.DataFrame:
 
 def build_data(of: Evidence) -> dict[str, Any]:
     """Return what the page embeds as JSON."""
-    ids, systems = of.query_ids, of.systems
-    values = _arrange(of)
-    causes = {name: _find_main_causes(of, name) for name in of.explanations}
-    words = _number(cause for frame in causes.values() for cause in frame.get_column("cause").drop_nulls())
+    (_, *others), ids, table = of.systems, of.query_ids, list_queries(of)
+    rows = table.partition_by("measure", "system", as_dict=True)
+    explained = str(of.explained.measure)
+    causes = _number(table.get_column("cause").drop_nulls()) if others else {}
     changes = []
-    for frame in causes.values():
-        rows = ids.to_frame().join(frame, on="query_id", how="left", maintain_order="left")
-        codes = rows.get_column("cause").replace_strict([*words], [*words.values()], default=-1, return_dtype=pl.Int64)
-        changes.append({"cause": codes.to_list(), "at": rows.get_column("first_differing_iteration").to_list()})
+    for name in others:
+        one = rows[explained, name]
+        codes = one.get_column("cause").replace_strict([*causes], [*causes.values()], default=-1, return_dtype=pl.Int64)
+        changes.append({"cause": codes.to_list(), "at": one.get_column("first_differing_iteration").to_list()})
     data = {
-        "systems": systems,
+        "systems": of.systems,
         "measures": [*of.measures.items()],
-        "explained": str(of.explained.measure),
+        "explained": explained,
         "queries": ids.to_list(),
         "texts": [of.texts.get(one) for one in ids] if of.texts else None,
-        "values": [[_round(row) for row in matrix] for matrix in values.values()],
-        "differences": [
-            [_round(subtract_without_residue(row, matrix[0])) for row in matrix[1:]] for matrix in values.values()
-        ],
-        "causes": [*words],
+        "values": [[_round(rows[measure, name], "value") for name in of.systems] for measure in of.measures],
+        "differences": [[_round(rows[measure, name], "difference") for name in others] for measure in of.measures],
+        "causes": [*causes],
         "changes": changes,
         **_code_iterations(of, ids),
     }
     if of.groups is not None:
         names = _number(of.groups.get_column("group"))
         data |= {"groups": [*names], "members": [[names[one] for one in groups] for groups in _list_groups(of)]}
-    numbers = {query_id: k for k, query_id in enumerate(ids)}
-    chosen = _choose_details(of, values[str(of.explained.measure)], ids)
+    numbers, reasons = _number(ids), dict[str, int]()
+    chosen = _choose_details(of, [rows[explained, name] for name in of.systems])
     data["first"] = numbers[chosen[0]] if chosen else None
-    reasons: dict[str, int] = {}
     data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen, reasons)}
     data["reasons"] = [*reasons]
     return data
 
 
-def _arrange(of: Evidence) -> dict[str, Matrix]:
-    """Return measure -> a matrix with a row per system and a column per query, with NaN for no value."""
-    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
-    values = pl.concat(frames).select("query_id", "measure", "system", "value")
-    asked = dict.fromkeys([*of.measures, str(of.explained.measure)])
-    return arrange_values(values, asked, of.systems, of.query_ids)
-
-
-def _round(values: np.ndarray[Any, Any]) -> list[float | None]:
-    """Return values with the decimals that the page shows; None for NaN."""
-    shown = (None if math.isnan(value) else round(value, PLACES) for value in values.tolist())
+def _round(rows: pl.DataFrame, column: str) -> list[float | None]:
+    """Return values with the decimals that the page shows."""
+    shown = (None if value is None else round(value, PLACES) for value in rows.get_column(column))
     return [int(value) if value is not None and value.is_integer() else value for value in shown]
 
 
-def _number(words: Any) -> dict[str, int]:
+def _number(words: Iterable[str]) -> dict[str, int]:
     return {word: k for k, word in enumerate(dict.fromkeys(words))}
 
 
@@ -207,21 +196,22 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
 
 
-def _choose_details(of: Evidence, values: Matrix, ids: pl.Series) -> list[str]:
-    """Return the queries that changed most in the explained measure; of one system those with the lowest values.
+def _choose_details(of: Evidence, rows: Sequence[pl.DataFrame]) -> list[str]:
+    """Return the queries that changed most in the explained measure, with losses before gains of the same size.
 
-    Queries without a value come last. The first one is the largest loss, if there is one.
+    Args:
+        of: the evidence.
+        rows: of each system, the rows of `list_queries` for the measure. Of one system the lowest values come first.
     """
-    if of.comparison is None:
-        order = np.argsort(values[0], kind="stable")
+    if len(rows) == 1:
+        order = rows[0].sort("value", nulls_last=True, maintain_order=True)
     else:
-        with np.errstate(invalid="ignore"):
-            change = values[1:] - values[0]
-        sign = -1.0 if of.explained.measure.declaration.better == "down" else 1.0
-        largest = np.nan_to_num(np.abs(change)).max(axis=0)
-        loses = np.nan_to_num(sign * change).min(axis=0) <= -largest
-        order = np.lexsort((~loses, -largest))
-    return [ids[int(k)] for k in order[: of.details]]
+        sign = -1 if of.explained.measure.declaration.better == "down" else 1
+        change = pl.concat(rows[1:]).group_by("query_id", maintain_order=True).agg(
+            largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
+        )  # fmt: skip
+        order = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
+    return order.get_column("query_id").head(of.details).to_list()
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:

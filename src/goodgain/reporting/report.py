@@ -223,7 +223,7 @@ def gather_evidence(
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
             qrels=qrels,
-            measures={str(measure): find_direction(measure) for measure in asked},
+            measures={str(measure): find_direction(measure) for measure in measured},
             explained=parts,
             scores=scores,
             comparison=comparison,
