@@ -22,7 +22,9 @@ demo: $(VENV)/installed
 	  qrels_examples/two_agents/late.run -m "nCG SRR" -o table --plot pictures/curve.svg
 	$(BIN)/python -m goodgain compare qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
 	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6" -o table --plot pictures/compared.svg
-	@echo "The pictures are $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg: open them in a browser."
+	$(BIN)/python -m goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
+	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6 SRR@6" --groups qrels_examples/two_agents/groups.csv -o pictures/report.html
+	@echo "The report on both agents is $(CURDIR)/pictures/report.html, with $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg beside it: open them in a browser."
 
 # The pictures of README and docs, from the shipped examples.
 pictures: $(VENV)/installed
@@ -101,7 +103,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[report]"
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml

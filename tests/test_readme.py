@@ -123,16 +123,17 @@ def test_the_table_of_measures_has_each_with_its_direction() -> None:
         assert better.strip("* ") in (MEASURES[name].declaration.better, "")
 
 
-def test_make_demo_scores_examples_that_exist_and_writes_pictures(checkout: Path) -> None:
+def test_make_demo_scores_examples_that_exist_and_writes_pictures_and_a_report(checkout: Path) -> None:
     make = subprocess.run(
         ["make", "--no-print-directory", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     commands = re.findall(r"-m goodgain (.*?)(?<!\\)\n", make, flags=re.DOTALL)
-    assert len(commands) == 5
+    assert len(commands) == 6
     (checkout / "pictures").mkdir()
     for command in commands:
-        assert output("goodgain " + command.replace("\\\n", " "), checkout)
-    for picture in re.findall(r"--plot (\S+)", make):
+        shown = output("goodgain " + command.replace("\\\n", " "), checkout)
+        assert shown or command.startswith("report ")
+    for picture in re.findall(r"(?:--plot|-o) (pictures\S+)", make):
         assert (checkout / picture).stat().st_size > 1_000
         assert f"/{picture}" in make.splitlines()[-1]
 

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.ledger_and_coverage import coverage, ledger
     from goodgain.reporting.precision_recall import pr_curve
+    from goodgain.reporting.report import report
     from goodgain.reporting.spend_totals import spend
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
@@ -94,6 +95,7 @@ _LATER = (
         "ledger": "goodgain.reporting.ledger_and_coverage",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
+        "report": "goodgain.reporting.report",
         "spend": "goodgain.reporting.spend_totals",
     }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
@@ -185,6 +187,7 @@ __all__ = [
     "read_results",
     "read_run",
     "read_traces",
+    "report",
     "rescale",
     "show_versions",
     "spend",

@@ -28,6 +28,7 @@ from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
 from goodgain.cli.notices import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
+from goodgain.cli.report_command import report
 from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
@@ -212,6 +213,7 @@ for _command in (
     compare,
     explain,
     funnel,
+    report,
     annotate,
     flatten,
     list_measures,

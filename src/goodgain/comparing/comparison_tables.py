@@ -81,16 +81,16 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
 
 
 def _write_markdown(comparison: Findings, layout: Layout) -> str:
-    legend = [Line(sentence, 1) for sentence in _build_legend(comparison)]
-    return write_markdown([*_build_grids(comparison, layout), *legend])
+    legend = [Line(sentence, 1) for sentence in build_legend(comparison)]
+    return write_markdown([*build_grids(comparison, layout), *legend])
 
 
 def _write_latex(comparison: Findings, layout: Layout) -> str:
-    means, pairs, *more = _build_grids(comparison, layout)
+    means, pairs, *more = build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
     remarks = [*list_remarks(comparison.scores, comparison.detectable, detect=comparison.signature.get("detect"))]
-    legend = [one for one in _build_legend(comparison, in_column=is_narrow) if one not in remarks]
+    legend = [one for one in build_legend(comparison, in_column=is_narrow) if one not in remarks]
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
     tables = []
     for grid, suffix in ((means, ""), (pairs, "-differences"), *((grid, None) for grid in more)):
@@ -139,13 +139,13 @@ _HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
 
 def render_html(comparison: Findings) -> str:
     """Return the tables of a comparison as HTML, with every text escaped."""
-    means, pairs, *more = _build_grids(comparison, Layout())
+    means, pairs, *more = build_grids(comparison, Layout())
     at = pairs.header.index("interval")
     drawn = [
         [*row[:at], row[at]._replace(picture=picture), *row[at + 1 :]]
         for row, picture in zip(pairs.rows, _draw_intervals(comparison.pairs), strict=True)
     ]
-    items = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in _build_legend(comparison))
+    items = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in build_legend(comparison))
     return write_html([means, pairs._replace(rows=drawn), *more]) + f"<ul><small>{items}</small></ul>"
 
 
@@ -171,7 +171,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
     """Yield the tables for rich, and the legend without the notes: these appear as notices on stderr."""
     from rich.text import Text
 
-    means, pairs, *more = _build_grids(comparison, layout)
+    means, pairs, *more = build_grids(comparison, layout)
     yield build_rich_table(means)
     left_out = []
     for heading in _DISPENSABLE:
@@ -181,7 +181,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
             left_out.append(heading)
             pairs = pairs.drop_column(heading)
     yield from map(build_rich_table, (pairs, *more))
-    for sentence in [_build_legend(comparison)[0], *_describe_bounds(comparison.signature)]:
+    for sentence in [build_legend(comparison)[0], *_describe_bounds(comparison.signature)]:
         yield Text(escape_controls(sentence))
     if left_out:
         yield Text(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
@@ -202,7 +202,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
     if "most" in comparison.pairs.columns:
         yield from render_on_terminal(comparison, width, layout)
         return
-    for grid in _build_brief_grids(comparison, layout):
+    for grid in build_brief_grids(comparison, layout):
         yield build_rich_table(grid, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         yield Text("")
     spent = comparison.systems.select("system", "iterations", "coverage").rows()
@@ -218,7 +218,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
 
-def _build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     """Return the tables of means and pairs, and where asked those of groups and correlations."""
     columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
     columns += [
@@ -231,7 +231,7 @@ def _build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     return [_build_means_grid(comparison, layout), pairs, *_build_more_grids(comparison, layout.places)]
 
 
-def _build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     """Return one table for two systems, with their means; for more systems a table of means and a table of pairs."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
@@ -360,7 +360,7 @@ def _list_p_values(comparison: Findings) -> list[str]:
     return shown if comparison.pairs.get_column("p_tukey").count() else shown[:-1]
 
 
-def _build_legend(comparison: Findings, *, in_column: bool = False) -> list[str]:
+def build_legend(comparison: Findings, *, in_column: bool = False) -> list[str]:
     """Return the sentences that explain columns and marks, and the notes; `in_column`: those of `_build_column_grid`."""
     made = comparison.signature
     if in_column:

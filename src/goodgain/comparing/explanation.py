@@ -22,7 +22,7 @@ from goodgain.comparing.causes import (
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
 from goodgain.comparing.rendering import write_html
-from goodgain.comparing.searches import read_results_of, tabulate_iterations
+from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import add_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
@@ -221,13 +221,18 @@ def explain_runs(
         qrels, single = _pair_runs(qrels, several)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
-    asked = [one.measure for one in parts.values()]
-    warn_of_labels(qrels.frame, asked, rel=rel)
-    rels = find_thresholds([*asked, *(one.numerator for one in parts.values())])
+    warn_of_labels(qrels.frame, [one.measure for one in parts.values()], rel=rel)
     opened = read_results_of([*runs], results)
+    systems = search_systems(qrels, single, [*parts.values()])
+    return explain_systems(qrels, systems, parts, opened, uses=uses, top=top)
+
+
+def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts]) -> dict[str, Searched]:
+    """Return what each system found, with the counts that the measures need, and notices for what may mislead."""
+    rels = find_thresholds([*(one.measure for one in parts), *(one.numerator for one in parts)])
     systems: dict[str, Searched] = {}
     with NoticesOfSystems() as notices:
-        for name, run in single.items():
+        for name, run in runs.items():
             with notices.of(name):
                 whole = read_whole(run)
                 systems[name] = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
@@ -235,7 +240,21 @@ def explain_runs(
     shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
     if few := describe_shared_queries(shared):
         notice(few)
+    return systems
+
+
+def explain_systems(
+    qrels: Qrels,
+    systems: Mapping[str, Searched],
+    parts: Mapping[str, Parts],
+    results: Results,
+    *,
+    uses: Any = None,
+    top: int = 5,
+) -> Explanation:
+    """Explain the difference of two systems by what they found; `parts`: the measures by name."""
     names, (base, new) = [*systems], systems.values()
+    rels = [*new.counts]
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
     documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rels[0])).clear()
@@ -245,8 +264,9 @@ def explain_runs(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    rel_shown = asked[0].rel if asked[0].rel in rels else rels[0]
-    iterations = tabulate_iterations(systems, rel_shown, opened)
+    asked = next(iter(parts.values())).measure
+    rel_shown = asked.rel if asked.rel in rels else rels[0]
+    iterations = tabulate_iterations(systems, rel_shown, results)
     with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0)
     number = pl.col("iteration")
     searched = iterations.join(with_good, on="query_id", how="semi", maintain_order="left")
@@ -254,11 +274,11 @@ def explain_runs(
         iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
     )
     named = (
-        frame.join(opened.titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
     )
     documents, unjudged, repeats = named
-    documents = add_uses(documents, [*runs], uses)
+    documents = add_uses(documents, names, uses)
     explained = Explanation(
         base=names[0],
         new=names[1],

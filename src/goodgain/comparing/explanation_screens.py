@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,19 @@ class Account:
     def __init__(self, of: Explanation) -> None:
         self.of = of
         self.names = (of.base, of.new)
-        # a filter for each of many queries takes long
-        self.iterations = of.iterations.rows_by_key(["query_id", "system"], named=True, include_key=True)
-        self.repeats = of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
-        self.causes = of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
+
+    # A filter for each of many queries takes long. So do rows that no sentence needs: there can be millions of repeats.
+    @cached_property
+    def iterations(self) -> Mapping[Any, list[dict[str, Any]]]:
+        return self.of.iterations.rows_by_key(["query_id", "system"], named=True, include_key=True)
+
+    @cached_property
+    def repeats(self) -> Mapping[Any, list[dict[str, Any]]]:
+        return self.of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
+
+    @cached_property
+    def causes(self) -> Mapping[Any, list[dict[str, Any]]]:
+        return self.of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""

@@ -20,11 +20,11 @@ _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed",
 
 
 class Results(NamedTuple):
-    """The results of two systems.
+    """The results of systems.
 
     Attributes:
         searches: system -> what `list_searches` returns; empty without results.
-        titles: query_id, doc_id, title (else the URL).
+        titles: query_id, doc_id, title (else the URL), url.
     """
 
     searches: dict[str, pl.DataFrame]
@@ -32,15 +32,15 @@ class Results(NamedTuple):
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Return the results of two systems: one frame or file of both, or one for each; None has no searches and titles."""
+    """Return the results of systems: one frame or file of all, or one for each; None has no searches and titles."""
     if results is None:
-        return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title"), pl.String)))
+        return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
-    if len(given) not in (1, 2):
-        raise InputError(f"results=: {len(given)} files were given. Give one of both systems, or one for each.")
+    if len(given) not in (1, len(names)):
+        raise InputError(f"results=: {len(given)} files were given. Give one of all systems, or one for each.")
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
     searches = {}
-    for name, source in zip(names, opened * (2 // len(opened)), strict=True):
+    for name, source in zip(names, opened * (len(names) // len(opened)), strict=True):
         known = source.get_column("system").to_list() if "system" in source.columns else []
         if name not in known and len(opened) == 1:
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
@@ -49,7 +49,9 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
             )
         searches[name] = list_searches(source, system=name if name in known else None)
     named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)
-    titles = named.group_by("query_id", "doc_id").agg(title=pl.coalesce("title", "url").drop_nulls().first())
+    titles = named.group_by("query_id", "doc_id").agg(
+        title=pl.coalesce("title", "url").drop_nulls().first(), url=pl.col("url").drop_nulls().first()
+    )
     return Results(searches, titles)
 
 

@@ -1,0 +1,259 @@
+
+"use strict";
+(() => {
+  const at = (id) => document.getElementById(id);
+  const data = JSON.parse(at("data").textContent);
+  const [base, ...others] = data.systems;
+  const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
+  const LOOKS = ["good", "", "", "again"];
+  const FIRST = 25, MORE = 100;
+  const number = new Intl.NumberFormat("en");
+
+  /** Make an element; texts among its children stay texts. */
+  function make(name, attributes, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...children.filter((child) => child !== null && child !== ""));
+    return element;
+  }
+  const show = (value) => (value === null ? "–" : Number.isInteger(value) && Math.abs(value) > 1e6 ? String(value) : value.toFixed(4));
+  const showChange = (value) => (value > 0 ? "+" : "") + show(value);
+  const count = (amount, one, several) => `${number.format(amount)} ${amount === 1 ? one : several}`;
+  const badge = (text, look) => make("span", { class: `badge ${look}` }, text);
+  const arrow = ([name, better]) => name + ({ up: " ↑", down: " ↓" }[better] || "");
+
+  /** Where the iterations of each query begin, for each system. */
+  const starts = data.lengths.map((lengths) => {
+    let start = 0;
+    return lengths.map((length) => (start += length) - length);
+  });
+  const countsOf = (system, query) =>
+    data.iterations[system].slice(starts[system][query], starts[system][query] + data.lengths[system][query]).map((code) => data.counts[code]);
+
+  const explained = Math.max(0, data.measures.findIndex(([name]) => name === data.explained));
+  const state = { measure: explained, other: 0, cause: "", change: "", group: "", search: "", sort: others.length ? "difference" : "value", down: false, shown: FIRST };
+  let order = [];
+  const change = (query) => data.differences[state.measure][state.other][query];
+  const gain = (query) => change(query) * ({ up: 1, down: -1 }[data.measures[state.measure][1]] || 0);
+
+  const collator = new Intl.Collator("en", { numeric: true });
+  const rank = [];
+  data.queries.map((_, k) => k).sort((a, b) => collator.compare(data.queries[a], data.queries[b])).forEach((k, place) => (rank[k] = place));
+  const lowered = data.queries.map((id, k) => `${id}\n${data.texts ? data.texts[k] || "" : ""}`.toLowerCase());
+
+  /** The columns of the table: heading, key to sort by, cell, and whether it is a number. */
+  function listColumns() {
+    const measure = data.measures[state.measure];
+    const value = (system) => (query) => data.values[state.measure][system][query];
+    const columns = [{ id: "query", title: "query", key: (query) => rank[query] }];
+    if (data.texts) columns.push({ id: "text", title: "text", key: (query) => data.texts[query] || "", cell: (query) => data.texts[query] || "" });
+    if (data.groups) {
+      const names = (query) => data.members[query].map((k) => data.groups[k]).join(", ");
+      columns.push({ id: "group", title: "group", key: names, cell: names });
+    }
+    columns.push({ id: "value", title: `${base}: ${arrow(measure)}`, key: value(0), cell: (query) => show(value(0)(query)), number: true });
+    if (others.length) {
+      const { cause, at: first } = data.changes[state.other];
+      const mine = value(state.other + 1);
+      columns.push({ id: "other", title: others[state.other], key: mine, cell: (query) => show(mine(query)), number: true });
+      columns.push({ id: "difference", title: "difference", key: change, cell: (query) => showChange(change(query)), number: true });
+      columns.push({ id: "cause", title: `main cause in ${data.explained}`, key: (query) => data.causes[cause[query]] || null, cell: (query) => data.causes[cause[query]] || "" });
+      columns.push({ id: "at", title: "differ from iteration", key: (query) => first[query], cell: (query) => (first[query] === null ? "" : String(first[query])), number: true });
+    } else {
+      columns.push({ id: "at", title: "iterations", key: (query) => data.lengths[0][query], cell: (query) => String(data.lengths[0][query]), number: true });
+    }
+    return columns;
+  }
+
+  function matches(query) {
+    if (state.search && !lowered[query].includes(state.search)) return false;
+    if (state.group !== "" && !data.members[query].includes(Number(state.group))) return false;
+    if (!others.length) return true;
+    if (state.cause !== "" && data.changes[state.other].cause[query] !== Number(state.cause)) return false;
+    return state.change === "" || Math.sign(gain(query)) === Number(state.change);
+  }
+
+  function sortQueries(columns) {
+    const { key } = columns.find((column) => column.id === state.sort) || columns[0];
+    const keys = data.queries.map((_, query) => key(query));
+    const sign = state.down ? -1 : 1;
+    order = data.queries.map((_, query) => query).filter(matches);
+    order.sort((a, b) => {
+      const one = keys[a], other = keys[b];
+      if (one === other) return rank[a] - rank[b];
+      if (one === null || other === null) return one === null ? 1 : -1;
+      return one < other ? -sign : sign;
+    });
+  }
+
+  function drawTable() {
+    const columns = listColumns();
+    sortQueries(columns);
+    const heads = columns.map((column) => {
+      const button = make("button", { type: "button", "data-sort": column.id }, column.title);
+      const sorted = column.id === state.sort;
+      return make("th", { scope: "col", class: column.number ? "number" : "", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : "none" }, button);
+    });
+    const focused = document.activeElement && document.activeElement.dataset.sort;
+    at("list").tHead.replaceChildren(make("tr", {}, ...heads));
+    if (focused) at("list").querySelector(`[data-sort="${focused}"]`)?.focus();
+    at("list").tBodies[0].replaceChildren();
+    addRows(columns, 0);
+  }
+
+  function addRows(columns, from) {
+    const rows = order.slice(from, state.shown).map((query) => {
+      const cells = columns.slice(1).map((column) => {
+        const look = column.number ? "number" : column.id === "text" || column.id === "cause" ? "text" : "";
+        return make("td", { class: look }, column.cell(query));
+      });
+      const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", "data-query": query }, data.queries[query])), ...cells);
+      if (query === open.query) row.setAttribute("aria-current", "true");
+      return row;
+    });
+    at("list").tBodies[0].append(...rows);
+    const shown = Math.min(state.shown, order.length);
+    const all = data.queries.length;
+    at("count").textContent = `${number.format(order.length)} of ${count(all, "query", "queries")}${shown < order.length ? `, the first ${number.format(shown)} are shown` : ""}`;
+    at("more").hidden = shown >= order.length;
+    at("more").textContent = `Show ${number.format(Math.min(MORE, order.length - shown))} more`;
+  }
+
+  function drawControls() {
+    const choose = (name, label, choices, redraw) => {
+      const select = make("select", { id: `choose-${name}` }, ...choices.map(([value, text]) => make("option", { value }, text)));
+      select.value = String(state[name]);
+      select.addEventListener("change", () => {
+        state[name] = typeof state[name] === "number" ? Number(select.value) : select.value;
+        state.shown = FIRST;
+        if (redraw) drawControls();
+        drawTable();
+        if (redraw) at(`choose-${name}`).focus();
+      });
+      return make("label", {}, label, select);
+    };
+    const parts = [];
+    if (data.measures.length > 1) parts.push(choose("measure", "Measure", data.measures.map((measure, k) => [k, arrow(measure)])));
+    if (others.length > 1) parts.push(choose("other", `System, compared with ${base}`, others.map((name, k) => [k, name]), true));
+    if (others.length) {
+      const [worse, better] = ["worse", "better"].map((word) => `${word} in ${others[state.other]}`);
+      parts.push(choose("change", "Change", [["", "any"], ["-1", worse], ["1", better], ["0", "equal"]]));
+      const used = new Set(data.changes[state.other].cause);
+      if (!used.has(Number(state.cause))) state.cause = "";
+      parts.push(choose("cause", "Main cause", [["", "any"], ...data.causes.map((cause, k) => [String(k), cause]).filter(([k]) => used.has(Number(k)))]));
+    }
+    if (data.groups) parts.push(choose("group", "Group", [["", "all"], ...data.groups.map((name, k) => [String(k), name])]));
+    const search = make("input", { type: "search", id: "search", autocomplete: "off", value: state.search });
+    search.addEventListener("input", () => {
+      Object.assign(state, { search: search.value.trim().toLowerCase(), shown: FIRST });
+      drawTable();
+    });
+    parts.push(make("label", {}, data.texts ? "Search in names and texts" : "Search in names", search));
+    at("controls").replaceChildren(...parts);
+  }
+
+  /** The name of a document, a link if its address is one of the web. */
+  function nameDocument([id, , title, url]) {
+    const text = title || id;
+    let element = document.createTextNode(text);
+    try {
+      if (url && ["http:", "https:"].includes(new URL(url).protocol)) element = make("a", { href: url, rel: "noopener noreferrer" }, text);
+    } catch {
+      // not an address
+    }
+    return title && title !== id && url !== id ? [element, make("span", { class: "hint" }, ` ${id}`)] : [element];
+  }
+
+  function drawSearches(system, query, detail) {
+    const counts = countsOf(system, query);
+    const items = counts.map((counted, k) => {
+      const [text, results] = detail ? detail.searches[system][k] || [null, []] : [null, []];
+      const badges = KINDS.map((kind, j) => (counted[j] ? badge(`${counted[j]} ${kind}`, LOOKS[j]) : null));
+      const [failed, empty, missed] = counted.slice(4);
+      if (failed) badges.push(badge(count(failed, "search failed", "searches failed"), "bad"));
+      if (empty) badges.push(badge("no results", "bad"));
+      if (missed) badges.push(badge("nothing good, though some was missing", "bad"));
+      const listed = results.map((code) => {
+        const found = detail.documents[code >> 2], kind = code & 3;
+        const label = found[1] === undefined || found[1] === null ? "" : `, label ${found[1]}`;
+        return make("li", {}, badge(KINDS[kind] + label, LOOKS[kind]), ...nameDocument(found));
+      });
+      return make("li", {}, text ? make("div", {}, `“${text}”`) : null, make("div", {}, ...badges), listed.length ? make("ul", {}, ...listed) : null);
+    });
+    const body = items.length ? make("ol", {}, ...items) : make("p", {}, "never searched");
+    return make("div", {}, make("h4", {}, `${data.systems[system]}: ${count(counts.length, "iteration", "iterations")}`), body);
+  }
+
+  function drawGrid(title, header, words, rows) {
+    const look = (k) => ({ class: k >= words ? "number" : "text" });
+    const cells = (row) => row.map((cell, k) => make("td", look(k), ...(Array.isArray(cell) ? cell : [cell])));
+    const head = make("thead", {}, make("tr", {}, ...header.map((name, k) => make("th", { scope: "col", ...look(k) }, name))));
+    const table = make("table", {}, make("caption", {}, title), head, make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row)))));
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title }, table);
+  }
+
+  function drawGood(detail) {
+    const header = ["good document", ...(others.length ? ["why"] : []), ...(detail.good.some((row) => row[3].length) ? ["use"] : []), "label"];
+    const words = header.length - 1;
+    const rows = detail.good.map(([k, found, causes, uses]) => {
+      const lines = (names, said) => said.map((code, j) => (code === null ? null : make("div", {}, (names ? `${names[j]}: ` : "") + data.reasons[code]))).filter(Boolean);
+      const cells = [nameDocument(detail.documents[k])];
+      if (others.length) cells.push(lines(null, causes));
+      if (header.includes("use")) cells.push(lines(data.systems, uses));
+      const places = found.map((iteration) => (iteration === null ? [badge("missed", "bad")] : String(iteration)));
+      return [...cells, String(detail.documents[k][1]), ...places];
+    });
+    return drawGrid("Good documents, and the iteration that found them", [...header, ...data.systems], words, rows);
+  }
+
+  function open(query, focus) {
+    open.query = query;
+    for (const button of at("list").querySelectorAll("[data-query]")) {
+      button.closest("tr").toggleAttribute("aria-current", Number(button.dataset.query) === query);
+    }
+    const detail = data.details[query];
+    const title = make("h3", { id: "query-title", tabindex: "-1" }, `Query ${data.queries[query]}`);
+    const parts = [title];
+    if (data.texts && data.texts[query]) parts.push(make("p", {}, data.texts[query]));
+    if (data.groups && data.members[query].length) parts.push(make("p", { class: "hint" }, `Group: ${data.members[query].map((k) => data.groups[k]).join(", ")}`));
+    if (detail) parts.push(...detail.said.filter(Boolean).map((said) => make("p", {}, said)));
+    const rows = data.measures.map((measure, m) => [arrow(measure), ...data.systems.map((_, s) => show(data.values[m][s][query]) + (s ? ` (${showChange(data.differences[m][s - 1][query])})` : ""))]);
+    parts.push(drawGrid(others.length ? `Values, and their differences from ${base}` : "Values", ["measure", ...data.systems], 1, rows));
+    if (detail && detail.good.length) parts.push(drawGood(detail));
+    if (!detail) parts.push(make("p", { class: "hint" }, `Counts only: results are listed for ${count(Object.keys(data.details).length, "query", "queries")}. Make the report with a larger --details.`));
+    parts.push(make("div", { class: "systems" }, ...data.systems.map((_, system) => drawSearches(system, query, detail))));
+    const back = make("button", { type: "button" }, "Back to the list");
+    back.addEventListener("click", () => (at("list").querySelector(`[data-query="${query}"]`) || at("search")).focus());
+    at("query").replaceChildren(...parts, back);
+    at("query").hidden = false;
+    if (focus) {
+      history.replaceState(null, "", `#query=${encodeURIComponent(data.queries[query])}`);
+      title.focus();
+      title.scrollIntoView({ block: "start" });
+    }
+  }
+
+  at("list").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.query) open(Number(button.dataset.query), true);
+    else {
+      state.down = state.sort === button.dataset.sort && !state.down;
+      Object.assign(state, { sort: button.dataset.sort, shown: FIRST });
+      drawTable();
+    }
+  });
+  at("more").addEventListener("click", () => {
+    const from = state.shown;
+    state.shown += MORE;
+    addRows(listColumns(), from);
+    at("list").querySelectorAll("[data-query]")[from]?.focus();
+  });
+
+  if (others.length) state.down = data.measures[state.measure][1] === "down";
+  const asked = location.hash.startsWith("#query=") ? data.queries.indexOf(decodeURIComponent(location.hash.slice(7))) : -1;
+  drawControls();
+  drawTable();
+  if (asked >= 0) open(asked, true);
+  else if (data.first !== null) open(data.first, false);
+})();

@@ -1,0 +1,323 @@
+"""The data of a report's page: what the browser lists, sorts and opens, in columns and codes that keep it small.
+
+Nothing is computed here: the numbers are those of `compare`, `explain` and the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from goodgain.comparing.causes import Parts, Searched
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.explanation import Explanation
+from goodgain.comparing.explanation_screens import Account
+from goodgain.comparing.pairs_table import arrange_values
+from goodgain.comparing.searches import Results
+from goodgain.comparing.statistical_tests import subtract_without_residue
+from goodgain.comparing.use_of_documents import Funnel, add_uses
+from goodgain.formats import Qrels
+from goodgain.measures.scores import Scores
+from goodgain.reporting.page_sentences import PLACES
+
+#: The counts of an iteration, in the order of their codes.
+KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")
+#: The kinds of a result, in the order of their codes.
+_GOOD, _OTHER, _UNJUDGED, _REPEATED = range(4)
+_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
+#: Characters of a text or an address that the page keeps.
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a report shows.
+
+    Attributes:
+        qrels: the judgments.
+        measures: name -> better direction.
+        explained: the measure whose differences are explained, with its parts.
+        scores: system -> its scores; the first system is the base.
+        comparison: that of all systems with the base; None for one system.
+        searched: system -> what it found.
+        explanations: each other system -> the explanation of its difference from the base.
+        iterations: the columns of `Explanation.iterations`, of all systems.
+        results: search strings, titles and addresses.
+        uses: what `funnel` takes, or None. funnel: what it returned.
+        texts: query_id -> text.
+        groups: query_id, group; None without groups.
+        curves, recalls: what `curve` and `pr_curve` returned. ledgers: system -> what `ledger` returned.
+        details: for how many queries all results are listed.
+        command: how to make the report again.
+        doubts: what to distrust.
+    """
+
+    qrels: Qrels
+    measures: Mapping[str, str | None]
+    explained: Parts
+    scores: Mapping[str, Scores]
+    comparison: Comparison | None
+    searched: Mapping[str, Searched]
+    explanations: Mapping[str, Explanation]
+    iterations: pl.DataFrame
+    results: Results
+    uses: Any
+    funnel: Funnel | None
+    texts: Mapping[str, str]
+    groups: pl.DataFrame | None
+    curves: pl.DataFrame
+    recalls: pl.DataFrame
+    ledgers: Mapping[str, pl.DataFrame]
+    details: int
+    command: str
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def systems(self) -> list[str]:
+        return [*self.scores]
+
+    @property
+    def query_ids(self) -> pl.Series:
+        return self.qrels.frame.get_column("query_id").unique().sort()
+
+
+def list_queries(of: Evidence) -> pl.DataFrame:
+    """Return a row for each query, measure and system.
+
+    Returns:
+        query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
+        for the base) and, of the explained measure, cause and first_differing_iteration.
+    """
+    ids = of.query_ids
+    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
+    values = pl.concat(frames).select("query_id", "measure", "system", "value")
+    parts = []
+    for measure, matrix in arrange_values(values, of.measures, of.systems, ids).items():
+        for k, name in enumerate(of.systems):
+            columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
+            if k:
+                columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
+            part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
+            if k and measure == str(of.explained.measure):
+                part = part.join(_find_main_causes(of, name), on="query_id", how="left", maintain_order="left")
+            parts.append(part)
+    table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
+    about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
+    if of.groups is not None:
+        about["groups"] = [", ".join(names) for names in _list_groups(of)]
+    named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
+    first = [*about, "measure", "system", "value"]
+    joined = named.join(table, on="query_id", how="left", maintain_order="left")
+    return joined.select(*first, pl.exclude(first))
+
+
+def build_data(of: Evidence) -> dict[str, Any]:
+    """Return what the page embeds as JSON."""
+    (_, *others), ids, table = of.systems, of.query_ids, list_queries(of)
+    rows = table.partition_by("measure", "system", as_dict=True)
+    explained = str(of.explained.measure)
+    causes = _number(table.get_column("cause").drop_nulls()) if others else {}
+    changes = []
+    for name in others:
+        one = rows[explained, name]
+        codes = one.get_column("cause").replace_strict([*causes], [*causes.values()], default=-1, return_dtype=pl.Int64)
+        changes.append({"cause": codes.to_list(), "at": one.get_column("first_differing_iteration").to_list()})
+    data = {
+        "systems": of.systems,
+        "measures": [*of.measures.items()],
+        "explained": explained,
+        "queries": ids.to_list(),
+        "texts": [of.texts.get(one) for one in ids] if of.texts else None,
+        "values": [[_round(rows[measure, name], "value") for name in of.systems] for measure in of.measures],
+        "differences": [[_round(rows[measure, name], "difference") for name in others] for measure in of.measures],
+        "causes": [*causes],
+        "changes": changes,
+        **_code_iterations(of, ids),
+    }
+    if of.groups is not None:
+        names = _number(of.groups.get_column("group"))
+        data |= {"groups": [*names], "members": [[names[one] for one in groups] for groups in _list_groups(of)]}
+    numbers, reasons = _number(ids), dict[str, int]()
+    chosen = _choose_details(of, [rows[explained, name] for name in of.systems])
+    data["first"] = numbers[chosen[0]] if chosen else None
+    data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen, reasons)}
+    data["reasons"] = [*reasons]
+    return data
+
+
+def _round(rows: pl.DataFrame, column: str) -> list[float | None]:
+    """Return values with the decimals that the page shows."""
+    shown = (None if value is None else round(value, PLACES) for value in rows.get_column(column))
+    return [int(value) if value is not None and value.is_integer() else value for value in shown]
+
+
+def _number(words: Iterable[str]) -> dict[str, int]:
+    return {word: k for k, word in enumerate(dict.fromkeys(words))}
+
+
+def _list_groups(of: Evidence) -> list[list[str]]:
+    members = {} if of.groups is None else of.groups.rows_by_key("query_id")
+    return [[name for (name,) in members.get(query_id, [])] for query_id in of.query_ids]
+
+
+def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
+    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference."""
+    explanation, account = of.explanations[name], Account(of.explanations[name])
+    queries = explanation.queries.select("query_id", "difference", "first_differing_iteration")
+    causes = explanation.causes.filter(measure=str(of.explained.numerator))
+    causes = causes.join(queries, on="query_id").filter(pl.col("amount") * pl.col("difference") > 0)
+    causes = causes.sort(pl.col("amount").abs(), "counted_by", "cause", descending=[True, False, False])
+    main = causes.unique("query_id", keep="first", maintain_order=True)
+    kinds = main.select("counted_by", "cause").unique(maintain_order=True)
+    said = [account.describe_cause(of.explained, row, "good documents") for row in kinds.iter_rows(named=True)]
+    worded = kinds.with_columns(said=pl.Series(said, dtype=pl.String))
+    main = main.join(worded, on=["counted_by", "cause"]).select("query_id", cause="said")
+    found = queries.join(main, on="query_id", how="left", maintain_order="left")
+    changed = pl.when(pl.col("difference") != 0)
+    return found.select("query_id", "cause", changed.then("first_differing_iteration"))
+
+
+def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
+    """Return the distinct counts of an iteration, and for each system how many iterations a query has, and their codes."""
+    rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
+    distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
+    coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
+    lengths, codes = [], []
+    for name in of.systems:
+        of_one = coded.filter(system=name)
+        counts = of_one.group_by("query_id").agg(pl.len().cast(pl.Int64))
+        counted = ids.to_frame().join(counts, on="query_id", how="left", maintain_order="left")
+        lengths.append(counted.get_column("len").fill_null(0).to_list())
+        codes.append(of_one.get_column("code").to_list())
+    return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
+
+
+def _choose_details(of: Evidence, rows: Sequence[pl.DataFrame]) -> list[str]:
+    """Return the queries that changed most in the explained measure, with losses before gains of the same size.
+
+    Args:
+        of: the evidence.
+        rows: of each system, the rows of `list_queries` for the measure. Of one system the lowest values come first.
+    """
+    if len(rows) == 1:
+        order = rows[0].sort("value", nulls_last=True, maintain_order=True)
+    else:
+        sign = -1 if of.explained.measure.declaration.better == "down" else 1
+        change = pl.concat(rows[1:]).group_by("query_id", maintain_order=True).agg(
+            largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
+        )  # fmt: skip
+        order = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
+    return order.get_column("query_id").head(of.details).to_list()
+
+
+def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield for each chosen query its documents, what each iteration returned, and its good documents.
+
+    `reasons` numbers the causes and uses of documents, and gets new ones.
+    """
+
+    def code(said: str | None) -> int | None:
+        return None if said is None else reasons.setdefault(said, len(reasons))
+
+    wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
+    rel = of.explained.measure.rel
+    found: dict[str, dict[Any, Any]] = {}
+    at: dict[str, dict[tuple[str, str], int]] = {}
+    for name, searched in of.searched.items():
+        kind = (
+            pl.when(pl.col("relevance").is_null())
+            .then(_UNJUDGED)
+            .otherwise(pl.when(pl.col("relevance") >= rel).then(_GOOD).otherwise(_OTHER))
+        )
+        firsts = searched.documents.filter(wanted).with_columns(kind=kind)
+        again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
+        both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
+        ordered = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
+        found[name] = ordered.rows_by_key(["query_id", "iteration"])
+        at[name] = _map_documents(firsts, "iteration")
+    texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
+    labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
+    titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
+    good = of.qrels.largest.filter(wanted, pl.col("relevance") >= rel)
+    good = good.sort("relevance", "doc_id", descending=[True, False])
+    good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
+    causes, uses, sentences = _describe_documents(of, wanted, good)
+    for query_id in chosen:
+        documents: dict[str, int] = {}
+        searches = []
+        for name in of.systems:
+            iterations = []
+            for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
+                results = found[name].get((query_id, k), [])
+                codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
+                iterations.append([_shorten(text), codes])
+            searches.append(iterations)
+        rows = [
+            [
+                documents.setdefault(doc_id, len(documents)),
+                [at[name].get((query_id, doc_id)) for name in of.systems],
+                [code(causes[name].get((query_id, doc_id))) for name in of.explanations],
+                [code(uses[name].get((query_id, doc_id))) for name in uses],
+            ]
+            for (doc_id,) in good_of.get(query_id, [])
+        ]
+        described = []
+        for doc_id in documents:
+            key = (query_id, doc_id)
+            described.append(_describe(doc_id, labels.get(key), titles.get(key), urls.get(key)))
+        said = [sentences[name].get(query_id) for name in of.explanations]
+        yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
+
+
+def _describe_documents(
+    of: Evidence, wanted: pl.Expr, good: pl.DataFrame
+) -> tuple[dict[str, dict[Any, str]], dict[str, dict[Any, str]], dict[str, dict[str, str]]]:
+    """Return for each other system the causes of documents and the sentences of queries, and for each system the uses."""
+    causes: dict[str, dict[Any, str]] = {}
+    uses: dict[str, dict[Any, str]] = {}
+    sentences: dict[str, dict[str, str]] = {}
+    base = of.systems[0]
+    for name, explanation in of.explanations.items():
+        account = Account(explanation)
+        rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
+        causes[name] = {
+            (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
+            for row in rows.iter_rows(named=True)
+        }
+        said = explanation.queries.filter(wanted).drop_nulls("sentence")
+        sentences[name] = dict(said.select("query_id", "sentence").iter_rows())
+    for name in of.systems if of.uses is not None else ():
+        used = add_uses(good.select("query_id", "doc_id"), [base, name], of.uses).drop_nulls("use_new")
+        uses[name] = _map_documents(used, "use_new")
+    return causes, uses, sentences
+
+
+def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:
+    """Return (query_id, doc_id) -> the value of a column."""
+    return {
+        (query_id, doc_id): value for query_id, doc_id, value in rows.select("query_id", "doc_id", column).iter_rows()
+    }
+
+
+def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
+    """Return id, label, title and link of a document, without the last ones if they are null.
+
+    Only an address of the web, without blanks or hidden signs, is a link.
+    """
+    address = url or doc_id
+    is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
+    number = int(label) if label is not None and float(label).is_integer() else label
+    described = [_shorten(doc_id), number, _shorten(title) if title != doc_id else None, address if is_link else None]
+    while described[-1] is None:
+        described.pop()
+    return described
+
+
+def _shorten(text: str | None) -> str | None:
+    """Return a text in one line, cut where it is very long."""
+    line = None if text is None else " ".join(text.split())
+    return line if line is None or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -1,0 +1,154 @@
+"""The pictures of a report: plots as SVG without styles of their own, so that they follow the colours of the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.comparing.rendering import count_queries
+from goodgain.errors import count_of
+from goodgain.files.escaping import escape_html
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.names import find_direction, parse_measure
+from goodgain.reporting import plots
+from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.page_data import Evidence
+
+#: Drawn in this colour, and shown in that of the page's text.
+_INK = "#0b0b0c"
+_LOOK = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor"), "none"),
+}
+#: With more bars the picture of each query takes megabytes, and says less than the table.
+_MOST_QUERIES = 300
+#: With more systems there is no picture for each of them.
+_MOST_SYSTEMS = 6
+#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet, turns by nothing.
+_LEFT_OUT = re.compile(
+    r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
+)
+_GROUP = re.compile(r"(<g(?: [^>]*)?>|</g>)")
+_TAG = re.compile(r"<[^>]*>")
+_STYLE = re.compile(r' style="([^"]*)"')
+_FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
+#: Set for all pictures by the style of the page.
+_OF_PAGE = ("font-family", "stroke-linejoin", "stroke-linecap")
+_ID = re.compile(r' id="([^"]*)"')
+
+
+class Drawn(NamedTuple):
+    """A picture: its title, what it shows in a sentence, and its SVG."""
+
+    title: str
+    text: str
+    svg: str
+
+
+def draw_all(of: Evidence) -> list[Drawn]:
+    """Return the pictures of a report."""
+    from matplotlib import style
+
+    with style.context(["default", _LOOK]):  # that of the user would draw another picture
+        return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(_draw(of))]
+
+
+def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
+    comparison, explained = of.comparison, str(of.explained.measure)
+    for (measure,), points in of.curves.group_by("measure", maintain_order=True):
+        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
+        said = [
+            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
+            for name, (start, end), (first, last) in ends.iter_rows()
+        ]
+        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
+        yield title, f"{'; '.join(said)}.", plots.curve(of.curves, str(measure))
+    if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
+        for row in comparison.pairs.filter(measure=explained).iter_rows(named=True):
+            system, against = row["system"], row["against"]
+            text = f"{system} minus {against} in {explained}, {count_queries(row['queries'])}"
+            if row["wins"] is not None:
+                text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
+            ax = plots.per_query(comparison, explained, system=system, against=against)
+            yield f"{system} against {against}, query by query", f"{text}.", ax
+    shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
+    for name, ledger in shown.items():
+        totals = plots.what_came_back_data(ledger).sum().row(0, named=True)
+        said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
+        nothing = count_of(totals["nothing"], "iteration")
+        text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
+        yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
+    for name, ledger in shown.items():
+        text = (
+            "At 0: queries that found no good document, or never searched. Searches after the last good one are wasted."
+        )
+        yield (
+            f"When {name} stopped, and when it last found something good",
+            text,
+            plots.iterations_used(ledger, qrels=of.qrels),
+        )
+    text = "The highest precision at each recall or a higher one, over the ranking of all iterations."
+    yield "Precision and recall", text, plots.precision_recall(of.recalls)
+    if of.funnel is not None:
+        text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
+        yield "Returned, opened, cited", text, plots.funnel(of.funnel)
+
+
+def _show(value: float | None) -> str:
+    return "no value" if value is None else f"{value:.4f}"
+
+
+def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
+    """Return a figure as an SVG element with a text alternative, and with attributes in place of styles."""
+    from matplotlib import rc_context
+
+    content = io.StringIO()
+    # Texts stay texts. Ids differ between the pictures of a page.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    svg = _LEFT_OUT.sub("", content.getvalue())
+    used = set(re.findall(r"#([\w-]+)", svg))
+    svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)
+    _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
+    body = _remove_groups(re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><"))
+    label, description = f"picture-{number}-title", f"picture-{number}-text"
+    return (
+        f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
+        f'<desc id="{description}">{escape_html(text)}</desc>{body}'
+    )
+
+
+def _remove_groups(svg: str) -> str:
+    """Remove groups without attributes: they are a tenth of the picture."""
+    kept: list[str] = []
+    is_kept: list[bool] = []
+    for part in _GROUP.split(svg):
+        if part == "</g>":
+            kept += [part] * is_kept.pop()
+        elif _GROUP.fullmatch(part):
+            is_kept.append(part != "<g>")
+            kept += [part] * is_kept[-1]
+        else:
+            kept.append(part)
+    return "".join(kept)
+
+
+def _rewrite_tag(tag: str, used: set[str]) -> str:
+    """Return a tag with attributes in place of a style, short numbers, and no id that is not used. Texts stay as they are."""
+    tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
+    tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
+    tag = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", tag)
+    for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
+        tag = tag.replace(drawn, shown)
+    # The mark of a tick has its own look.
+    return re.sub(r'^(<use .*?) fill="currentColor" stroke="currentColor".*/>', r"\1/>", tag)
+
+
+def _write_attributes(style: str) -> str:
+    """Return declarations of a style as attributes of an SVG element."""
+    pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
+    return "".join(f' {name}="{value}"' for name, value in pairs if name not in _OF_PAGE)

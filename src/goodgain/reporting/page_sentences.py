@@ -1,0 +1,120 @@
+"""The first lines of a report, in fixed sentences: which system is better at what, by how much, and what to distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.explanation import Explanation
+from goodgain.comparing.explanation_screens import build_screen
+from goodgain.comparing.rendering import (
+    Line,
+    count_queries,
+    format_interval,
+    format_number,
+    format_signed,
+)
+from goodgain.errors import count_of
+from goodgain.measures.declaration import ARROWS
+from goodgain.measures.scores import Scores
+
+#: Decimals, as in the tables of a comparison.
+PLACES = 4
+#: Means over fewer queries say little.
+_FEW_QUERIES = 10
+
+
+def describe_comparison(comparison: Comparison) -> Iterator[str]:
+    """Yield for each pair in what one system is better and worse beyond noise, and what is unclear."""
+    for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
+        by_verdict = of.rows_by_key("verdict", named=True, include_key=True)
+        said = [
+            f"{system} is {verdict} than {against} in {_join(map(_describe_change, by_verdict[verdict]))}."
+            for verdict in ("better", "worse")
+            if verdict in by_verdict
+        ]
+        if unclear := by_verdict.get("unclear", []):
+            changes = _join(map(_describe_change, unclear))
+            said.append(f"{system} against {against}: no difference beyond noise in {changes}.")
+        if equal := by_verdict.get("equal", []):
+            said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
+        if untold := by_verdict.get(None, []):
+            said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
+        yield " ".join(said)
+
+
+def describe_method(comparison: Comparison) -> str:
+    """Return what the numbers of `describe_comparison` mean, and what the systems spent."""
+    made = comparison.signature
+    return (
+        f"In brackets: two means over {count_queries(made['queries'])}, their difference, and its "
+        f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
+        f"Holm's correction. {_describe_costs(comparison.systems)}"
+    )
+
+
+def _describe_change(row: Mapping[str, Any]) -> str:
+    mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
+    measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
+    interval = format_interval(row["low"], row["high"], PLACES)
+    return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval})"
+
+
+def _describe_costs(systems: pl.DataFrame) -> str:
+    """Return how much each system searched, and how much of it is judged."""
+    rows = systems.select("system", "iterations", "coverage").rows()
+    iterations = _join(f"{name} {format_number(number, 2)}" for name, number, _ in rows)
+    judged = _join(f"{name} {format_number(share, 2)}" for name, _, share in rows)
+    return f"Iterations per query: {iterations}. Judged share of the results: {judged}."
+
+
+def describe_explanation(explanation: Explanation) -> str:
+    """Return the first sentence of `explain`: the main cause, and the query to look at first."""
+    first = next(build_screen(explanation))
+    return first.text if isinstance(first, Line) else ""
+
+
+def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
+    """Yield what a report of one system shows, what its searches brought, and the query with the lowest value of a measure.
+
+    Args:
+        system: its name.
+        scores: its scores.
+        measure: the measure of the lowest value.
+        iterations: the columns of `Explanation.iterations`.
+    """
+    means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
+    yield (
+        f"This report shows one system, {system}, and compares it with none. Means over "
+        f"{count_queries(scores.signature['queries'])}: {_join(means)}."
+    )
+    share = scores.coverage.filter(pl.col("iteration").is_null()).item(0, "coverage")
+    idle = int(iterations.get_column("brought_nothing_good").sum())
+    said = [
+        f"Judged share of the results: {format_number(share, 2)}.",
+        f"{idle:,} of {count_of(iterations.height, 'iteration')} found no good document while some were missing.",
+    ]
+    lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)
+    said += [
+        f"{query} has the lowest {measure}, {format_number(value, PLACES)}."
+        for query, value in lowest.select("query_id", "value").rows()
+    ]
+    yield " ".join(said)
+
+
+def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
+    """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
+    notes = [*(comparison.notes if comparison else ()), *notices]
+    if comparison is None:
+        notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
+    elif (number := comparison.signature["queries"]) < _FEW_QUERIES:
+        notes.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
+    return list(dict.fromkeys(notes))
+
+
+def _join(parts: Any) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else str(last)

@@ -1,0 +1,216 @@
+"""A report in a real browser: it works by mouse and keyboard, in every light and width, and runs nothing but its own script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from tests.browser.conftest import Opened
+from tests.support.report_cases import URLS, write_hostile
+from tests.support.tables import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+
+Open = Callable[[Path], Opened]
+AGENTS = ROOT / "qrels_examples" / "two_agents"
+LOST = ROOT / "qrels_examples" / "lost_documents"
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
+    path = tmp_path_factory.mktemp("report") / "agents.html"
+    texts = {f"q{k:02}": f"question number {k}" for k in range(1, 26)}
+    groups = AGENTS / "groups.csv"
+    return gg.report(AGENTS / "qrels.txt", runs, path, "nDCG@10 nCG@6 SRR@6", groups=groups, queries=texts, details=5)
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
+    path = tmp_path_factory.mktemp("report") / "lost.html"
+    return gg.report(LOST / "qrels.txt", runs, path, "CG@3 SRR@3", results=LOST / "results.jsonl")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of three systems and 300 queries."""
+    qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(300)}
+    found = {"old": "ab", "new": "xa", "other": "bx"}
+    runs = {name: {query: {of[k % 2]: 1.0} for k, query in enumerate(qrels)} for name, of in found.items()}
+    return gg.report(qrels, runs, tmp_path_factory.mktemp("report") / "many.html", "nCG")
+
+
+def column(opened: Opened, number: int) -> list[str]:
+    return opened.page.locator(f"#list tbody tr > :nth-child({number})").all_inner_texts()
+
+
+def check_quiet(opened: Opened) -> None:
+    assert (opened.console, opened.requests) == ([], [])
+
+
+def test_it_opens_at_the_query_that_lost_most_and_asks_for_nothing(open_file: Open, lost: Path) -> None:
+    opened = open_file(lost)
+    assert opened.page.locator("#query h3").inner_text() == "Query bridge"
+    said = opened.page.locator("#query").inner_text()
+    assert "new repeated its search “Harbour bridge: cost?” and got only results that it had" in said
+    assert "“harbour bridge toll revenue”" in said
+    assert opened.page.locator("#count").inner_text() == "4 of 4 queries"
+    check_quiet(opened)
+
+
+def test_a_heading_sorts_and_says_so_to_a_screen_reader(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    heading = opened.page.locator("#list").get_by_role("columnheader", name="difference", exact=True)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    differences = [float(text) for text in column(opened, 6)]
+    assert differences == sorted(differences) and differences[0] < 0
+    heading.get_by_role("button").click()
+    assert [float(text) for text in column(opened, 6)] == sorted(differences, reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+    opened.page.locator("#list").get_by_role("columnheader", name="query").get_by_role("button").click()
+    assert column(opened, 1) == [f"q{k:02}" for k in range(1, 26)]
+    check_quiet(opened)
+
+
+def test_queries_are_filtered_by_cause_change_and_group_and_searched(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    opened.page.locator("#controls").get_by_label("Main cause").select_option(
+        label="late never retrieved good documents"
+    )
+    assert set(column(opened, 7)) == {"late never retrieved good documents"}
+    opened.page.locator("#controls").get_by_label("Main cause").select_option("")
+    opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
+    assert all(float(text) > 0 for text in column(opened, 6)) and len(column(opened, 6)) == 13
+    opened.page.locator("#controls").get_by_label("Group").select_option(label="fact")
+    assert set(column(opened, 3)) == {"fact"}
+    opened.page.locator("#controls").get_by_label("Change").select_option("")
+    opened.page.locator("#controls").get_by_label("Group").select_option("")
+    opened.page.locator("#controls").get_by_label("Search").fill("NUMBER 17")
+    assert column(opened, 1) == ["q17"]
+    assert opened.page.locator("#count").inner_text() == "1 of 25 queries"
+    opened.page.locator("#controls").get_by_label("Search").fill("nothing has this")
+    assert column(opened, 1) == []
+    check_quiet(opened)
+
+
+def test_a_measure_where_lower_is_better_turns_better_and_worse(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    opened.page.locator("#controls").get_by_label("Measure").select_option(label="SRR@6 ↓")
+    opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
+    assert all(float(text) < 0 for text in column(opened, 6)) and len(column(opened, 6)) == 20
+    check_quiet(opened)
+
+
+def test_a_query_opens_with_its_results_or_with_counts_alone(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    opened.page.get_by_role("button", name="q07").click()
+    assert opened.page.evaluate("document.activeElement.id") == "query-title"
+    assert "new good, label" in opened.page.locator("#query").inner_text()
+    opened.page.get_by_role("button", name="Back to the list").click()
+    assert opened.page.evaluate("document.activeElement.textContent") == "q07"
+    opened.page.get_by_role("button", name="q01").click()
+    said = opened.page.locator("#query").inner_text()
+    assert "Query q01" in said and "results are listed for 5 queries" in said and "new good" in said
+    opened.page.goto(f"{agents.as_uri()}#query=q03")
+    opened.page.reload()
+    assert opened.page.locator("#query h3").inner_text() == "Query q03"
+    check_quiet(opened)
+
+
+def test_rows_of_many_queries_come_on_request(open_file: Open, many: Path) -> None:
+    opened = open_file(many)
+    assert len(column(opened, 1)) == 25
+    opened.page.get_by_role("button", name="Show 100 more").click()
+    assert len(column(opened, 1)) == 125
+    assert opened.page.evaluate("document.activeElement.closest('tr').rowIndex") == 26
+    opened.page.locator("#controls").get_by_label("System, compared with old").select_option(label="other")
+    assert opened.page.locator("#list").get_by_role("columnheader", name="other", exact=True).count() == 1
+    assert opened.page.evaluate("document.activeElement.id") == "choose-other"
+    check_quiet(opened)
+
+
+def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
+    opened = open_file(write_hostile(tmp_path / "hostile.html"))
+    for button in opened.page.locator("#list tbody button").all():
+        button.click()
+        links = {link.get_attribute("href") for link in opened.page.locator("#query a").all()}
+        assert links == {URLS["good"]}
+        rels = {link.get_attribute("rel") for link in opened.page.locator("#query a").all()}
+        assert rels == {"noopener noreferrer"}
+        assert "<script>window.ran = 1</script>" in opened.page.locator("#query").inner_text()
+    assert opened.page.evaluate("window.ran") is None
+    assert opened.page.locator("img, iframe, object, form").count() == 0
+    assert opened.page.evaluate("[...document.querySelectorAll('[style]')].length") == 0
+    check_quiet(opened)
+
+
+def test_the_policy_forbids_every_other_script(open_file: Open, lost: Path, tmp_path: Path) -> None:
+    """Even if a text became an element, it would not run: the page's policy knows one script."""
+    page = tmp_path / "page.html"
+    more = '<script>window.ran = 1</script><p onclick="window.ran = 2" id="p">p</p><img src="https://example.org/x">'
+    page.write_text(lost.read_text().replace("</main>", f"{more}</main>"))
+    opened = open_file(page)
+    opened.page.locator("#p").click()
+    assert opened.page.evaluate("window.ran") is None
+    assert len(opened.console) >= 2 and all("Content Security Policy" in said for said in opened.console)
+    assert opened.page.locator("#query h3").inner_text() == "Query bridge"
+
+
+def test_the_keyboard_reaches_everything(open_file: Open, lost: Path) -> None:
+    opened = open_file(lost)
+    wanted = opened.page.evaluate(
+        "[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex=\"0\"]')]"
+        ".filter((one) => one.checkVisibility()).length"
+    )
+    reached = set()
+    for _ in range(wanted + 5):
+        opened.page.keyboard.press("Tab")
+        reached.add(opened.page.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    reached -= {opened.page.evaluate("[...document.querySelectorAll('*')].indexOf(document.body)")}
+    assert len(reached) == wanted
+    opened.page.get_by_role("button", name="dam").focus()
+    opened.page.keyboard.press("Enter")
+    assert opened.page.locator("#query h3").inner_text() == "Query dam"
+    check_quiet(opened)
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_file: Open, agents: Path, colours: str) -> None:
+    opened = open_file(agents)
+    opened.show_as(colours=colours)
+    opened.page.locator("summary").first.click()
+    assert opened.find_violations() == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_the_page_is_never_wider_than_the_screen(open_file: Open, agents: Path, lost: Path, width: int) -> None:
+    for path in (agents, lost):
+        opened = open_file(path)
+        opened.show_as(width=width)
+        assert not opened.is_too_wide()
+
+
+def test_it_is_printed_dark_on_white_without_controls(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    opened.show_as(colours="dark", medium="print", width=794)
+    look = opened.page.evaluate(
+        "(() => { const look = getComputedStyle(document.body); return [look.backgroundColor, look.color] })()"
+    )
+    assert look == ["rgb(255, 255, 255)", "rgb(26, 28, 32)"]
+    assert not opened.page.locator("#controls").is_visible()
+    assert opened.page.locator("#query h3").is_visible()
+    assert not opened.is_too_wide()
+
+
+def test_without_javascript_the_sentences_and_tables_are_there(browser: object, lost: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]  # a Browser
+    page = context.new_page()
+    page.goto(lost.as_uri())
+    assert "no difference beyond noise in CG@3" in page.locator("#short").inner_text()
+    assert page.locator("#tables table").first.is_visible()
+    assert "needs JavaScript" in page.locator("noscript").inner_text()
+    context.close()
