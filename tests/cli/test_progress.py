@@ -9,10 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.test_terminals import read_terminal, run_on_terminal
+from tests.labelling.endpoint import Call, good, serve
+from tests.labelling.test_kill import write_job
 from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT
 
@@ -104,3 +107,16 @@ def test_the_bar_comes_after_two_seconds_and_an_interrupt_removes_it() -> None:
     printed += read_terminal(leader)
     assert process.wait(timeout=60) == 130
     assert SHOW in printed and show_screen(printed).strip() == "goodgain: interrupted"
+
+
+def test_the_bar_of_label_shows_the_grades_of_its_threads(tmp_path: Path) -> None:
+    def answer(_call: Call) -> Any:
+        time.sleep(0.1)
+        return good()
+
+    with serve(answer) as server:
+        call = [*write_job(tmp_path, 40)[3:], "--base-url", server.url]
+        printed = run_on_terminal(*call, command=AT_ONCE, cwd=tmp_path)
+    assert re.search(r"3: \d+; tokens: [\d,]+ \d+%", printed)
+    screen = show_screen(printed)
+    assert "3: 40" in screen and "━" not in screen

@@ -32,11 +32,13 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
     return run, qrels
 
 
-def run_on_terminal(*arguments: object, command: Sequence[str] = COMMAND, stdout: IO[bytes] | None = None) -> str:
+def run_on_terminal(
+    *arguments: object, command: Sequence[str] = COMMAND, stdout: IO[bytes] | None = None, cwd: Path = ROOT
+) -> str:
     """Run the command with a terminal as its standard error, and as its standard output if this is not a file."""
     leader, follower = pty.openpty()
     call = [*command, *map(str, arguments)]
-    process = subprocess.Popen(call, stdout=stdout or follower, stderr=follower, close_fds=True, cwd=ROOT)
+    process = subprocess.Popen(call, stdout=stdout or follower, stderr=follower, close_fds=True, cwd=cwd)
     os.close(follower)
     printed = read_terminal(leader)
     process.wait(timeout=60)

@@ -166,6 +166,7 @@ def test_a_rate_limit_is_waited_for() -> None:
     ("address", "status", "sentence"),
     [
         ((), 2, "there is no address: nothing is sent anywhere by default. Give --base-url, or set LANGFUSE_BASE_URL"),
+        (("--base-url", "http://[bad"), 2, "http://[bad: is not an address. Give one that begins with https://"),
         (
             ("--base-url", "file:///etc/passwd"),
             2,

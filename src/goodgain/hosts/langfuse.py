@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import polars as pl
@@ -67,7 +68,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         raise InputError(
             f"there is no address: nothing is sent anywhere by default. Give base_url=, or set {ADDRESSES[0]}"
         )
-    if not base_url.startswith(("http://", "https://")):
+    if not _is_address(base_url):
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
     opener = build_opener(_NoRedirects)
     headers = {
@@ -76,12 +77,20 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     }
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        why = hide(_try(opener.open, request))
+        why = _try(opener.open, request, hide)
         if why:
             raise NotWrittenError.of(why, written, len(bodies))
 
 
-def _try(open_url: Callable[..., Any], request: Request) -> str:
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # half of an address of IPv6
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
     """Send a request; return why it failed, or an empty text. Wait where the server has a rate limit."""
     host = f"{request.type}://{request.host}"
     for attempt in range(1, _TRIES + 1):
@@ -91,7 +100,7 @@ def _try(open_url: Callable[..., Any], request: Request) -> str:
             return ""
         except HTTPError as error:
             with error:
-                said = " ".join(error.read(2_000).decode(errors="replace").split())[:300]
+                said = hide(" ".join(error.read(2_000).decode(errors="replace").split()))[:300]
             if error.code == _TOO_MANY and attempt < _TRIES:
                 asked = error.headers.get("Retry-After", "")
                 time.sleep(min(int(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
@@ -99,5 +108,5 @@ def _try(open_url: Callable[..., Any], request: Request) -> str:
             return explain_refusal(host, error.code, said, " and ".join(KEYS))
         except (URLError, http.client.HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            return f"{host}: cannot be reached ({reason}). Start the server, or correct --base-url"
+            return f"{host}: cannot be reached ({hide(str(reason))}). Start the server, or correct --base-url"
     return ""

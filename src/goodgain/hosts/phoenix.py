@@ -45,10 +45,10 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         InputError: the client is not installed.
         NotWrittenError: the server did not take them all.
     """
-    client = import_host("phoenix.client", "phoenix").Client(base_url=base_url, api_key=key or None)
-    errors = import_host("httpx", "phoenix")
-    written = 0
+    package, errors = import_host("phoenix.client", "phoenix"), import_host("httpx", "phoenix")
+    written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:
+        client = package.Client(base_url=base_url, api_key=key or None)
         for kind, method in (
             ("span", client.spans.log_span_annotations),
             ("trace", client.traces.log_trace_annotations),
@@ -63,11 +63,9 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         said = hide(" ".join(answer.text.split()))[:300]
         why = explain_refusal(_show(answer.request.url), answer.status_code, said, KEYS[0])
     except ValueError:  # the client found no JSON
-        why = f"{base_url or 'Phoenix'}: is not a server of Phoenix, or answers something else. Check --base-url"
+        why = f"{address}: is not a server of Phoenix, or answers something else. Check --base-url"
     except (errors.HTTPError, errors.InvalidURL) as error:
-        why = (
-            f"{base_url or 'Phoenix'}: cannot be reached ({hide(str(error)) or type(error).__name__}). Check --base-url"
-        )
+        why = f"{address}: cannot be reached ({hide(str(error)) or type(error).__name__}). Start the server, or correct --base-url"
     else:
         return
     raise NotWrittenError.of(why, written, len(bodies))
