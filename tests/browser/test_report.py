@@ -110,6 +110,7 @@ def test_a_query_opens_with_its_results_or_with_counts_alone(open_file: Open, ag
     opened.page.get_by_role("button", name="q07").click()
     assert opened.page.evaluate("document.activeElement.id") == "query-title"
     assert "new good, label" in opened.page.locator("#query").inner_text()
+    assert opened.page.locator("tr[aria-current=true]").all_inner_texts()[0].startswith("q07")
     opened.page.get_by_role("button", name="Back to the list").click()
     assert opened.page.evaluate("document.activeElement.textContent") == "q07"
     opened.page.get_by_role("button", name="q01").click()

@@ -30,7 +30,8 @@ _FEW_QUERIES = 10
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
     """Yield for each pair in what one system is better and worse beyond noise, and what is unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
-        by_verdict = of.rows_by_key("verdict", named=True, include_key=True)
+        known = of.filter(pl.col("queries") > 0)
+        by_verdict = known.rows_by_key("verdict", named=True, include_key=True)
         said = [
             f"{system} is {verdict} than {against} in {_join(map(_describe_change, by_verdict[verdict]))}."
             for verdict in ("better", "worse")
@@ -43,6 +44,9 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
         if untold := by_verdict.get(None, []):
             said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
+        if known.height < of.height:
+            lacking = of.filter(pl.col("queries") == 0).get_column("measure")
+            said.append(f"No query has a value of {_join(lacking)} in all systems.")
         yield " ".join(said)
 
 

@@ -209,7 +209,9 @@
   function open(query, focus) {
     open.query = query;
     for (const button of at("list").querySelectorAll("[data-query]")) {
-      button.closest("tr").toggleAttribute("aria-current", Number(button.dataset.query) === query);
+      const row = button.closest("tr");
+      if (Number(button.dataset.query) === query) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
     }
     const detail = data.details[query];
     const title = make("h3", { id: "query-title", tabindex: "-1" }, `Query ${data.queries[query]}`);
