@@ -175,7 +175,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
                 first = "" if at is None else f"; they first differ at iteration {at}"
                 yield Line(_describe_values(row) + first, 1)
                 yield from (Line(said, 2) for said in account.describe_change(row, named=True))
-    yield from map(Line, _describe_whole(of))
+    yield from map(Line, describe_whole(of))
 
 
 def _summarise(
@@ -213,7 +213,7 @@ def _sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
     return [math.fsum(queries.get_column(f"{part}{side}")) for side in ("base", "new")]
 
 
-def _describe_whole(of: Explanation) -> Iterator[str]:
+def describe_whole(of: Explanation) -> Iterator[str]:
     """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
     for name in (of.base, of.new):
         rows = of.iterations.filter(system=name)

@@ -192,7 +192,7 @@ def list_replicate_notes(scores: Mapping[str, Scores], runs: Runs, queries: int)
 def list_remarks(scores: Mapping[str, Scores], detectable: pl.DataFrame, *, detect: float | None) -> Iterator[str]:
     """Yield what a comparison says without a notice: that the noise is unknown, and how many queries it takes."""
     if not any(of.replicates for of in scores.values()):
-        yield "Each system has one run, so the noise of a rerun is unknown. Several: NAME=a.run,b.run, or a list of runs."
+        yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if detectable.height:
         yield describe_detectable(detectable, detect=detect)
 

@@ -52,6 +52,7 @@ class Evidence:
         groups: query_id, group; None without groups.
         curves, recalls: what `curve` and `pr_curve` returned. ledgers: system -> what `ledger` returned.
         details: for how many queries all results are listed.
+        words: word -> its meaning.
         command: how to make the report again.
         doubts: what to distrust.
     """
@@ -73,6 +74,7 @@ class Evidence:
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
     details: int
+    words: Mapping[str, str]
     command: str
     doubts: tuple[str, ...] = ()
 

@@ -91,7 +91,7 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
             text,
             plots.iterations_used(ledger, qrels=of.qrels),
         )
-    text = "The highest precision at each recall or a higher one, over the ranking of all iterations."
+    text = "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations."
     yield "Precision and recall", text, plots.precision_recall(of.recalls)
     if of.funnel is not None:
         text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."

@@ -18,7 +18,8 @@ from goodgain.comparing.rendering import (
     format_signed,
 )
 from goodgain.errors import count_of
-from goodgain.measures.declaration import ARROWS
+from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
+from goodgain.measures.names import find_declaration
 from goodgain.measures.scores import Scores
 
 #: Decimals, as in the tables of a comparison.
@@ -39,7 +40,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
         ]
         if unclear := by_verdict.get("unclear", []):
             changes = _join(map(_describe_change, unclear))
-            said.append(f"{system} against {against}: no difference beyond noise in {changes}.")
+            said.append(f"{system} against {against} is unclear, no difference beyond noise, in {changes}.")
         if equal := by_verdict.get("equal", []):
             said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
         if untold := by_verdict.get(None, []):
@@ -56,7 +57,7 @@ def describe_method(comparison: Comparison) -> str:
     return (
         f"In brackets: two means over {count_queries(made['queries'])}, their difference, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
-        f"Holm's correction. {_describe_costs(comparison.systems)}"
+        f"Holm's correction over the pairs of a measure. {_describe_costs(comparison.systems)}"
     )
 
 
@@ -72,13 +73,31 @@ def _describe_costs(systems: pl.DataFrame) -> str:
     rows = systems.select("system", "iterations", "coverage").rows()
     iterations = _join(f"{name} {format_number(number, 2)}" for name, number, _ in rows)
     judged = _join(f"{name} {format_number(share, 2)}" for name, _, share in rows)
-    return f"Iterations per query: {iterations}. Judged share of the results: {judged}."
+    return f"Iterations per query: {iterations}. Judged share of the unique results: {judged}."
 
 
 def describe_explanation(explanation: Explanation) -> str:
     """Return the first sentence of `explain`: the main cause, and the query to look at first."""
     first = next(build_screen(explanation))
     return first.text if isinstance(first, Line) else ""
+
+
+def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, str]]:
+    """Yield the words that a reader needs, with their meaning: good, iteration, and each measure."""
+    yield "good", f"a document with a label of {rel:g} or higher"
+    yield "iteration", "a search of the agent, or several in one step"
+    yield (
+        "@",
+        "up to this iteration; of measures that ranx and trec_eval have too, up to this rank of all iterations joined",
+    )
+    yield (
+        "R, Dup, GR, G",
+        "of an iteration: its results, those the agent already had, its new good documents, their gain",
+    )
+    for measure in measures:
+        declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+        if declared is not None:
+            yield add_arrow(str(measure), declared.better), f"{declared.title}: {declared.definition}"
 
 
 def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
@@ -98,7 +117,7 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
     share = scores.coverage.filter(pl.col("iteration").is_null()).item(0, "coverage")
     idle = int(iterations.get_column("brought_nothing_good").sum())
     said = [
-        f"Judged share of the results: {format_number(share, 2)}.",
+        f"Judged share of the unique results: {format_number(share, 2)}.",
         f"{idle:,} of {count_of(iterations.height, 'iteration')} found no good document while some were missing.",
     ]
     lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)

@@ -17,7 +17,7 @@ from goodgain.comparing.causes import Parts, divide_measure
 from goodgain.comparing.compare_systems import compare
 from goodgain.comparing.comparison_tables import Layout, build_brief_grids, build_grids, build_legend
 from goodgain.comparing.explanation import explain_systems, search_systems
-from goodgain.comparing.explanation_screens import build_screen
+from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import funnel
@@ -47,6 +47,7 @@ from goodgain.reporting.page_sentences import (
     describe_explanation,
     describe_method,
     describe_one,
+    describe_words,
     list_doubts,
 )
 from goodgain.reporting.precision_recall import pr_curve
@@ -122,7 +123,12 @@ def report(
     """
     target = make_path(path, "the file of the report")
     form = choose_format(target, format)
-    command = _write_call(qrels, runs, path, measures, rel)
+    options = {
+        "results": results, "queries": queries, "uses": uses, "groups": groups, "format": format, "provider": provider,
+        "details": None if details == 200 else details, "order": None if order == "seen" else order,
+    }  # fmt: skip
+    is_plain = columns is documents is None and not spreadsheet
+    command = _write_call(qrels, runs, path, measures, rel, options) if is_plain else None
     judged = load_qrels(qrels, columns=columns)
     of_systems = {name: list_runs(of) for name, of in check_systems(runs).items()}
     opened = {
@@ -162,14 +168,19 @@ def _import_jinja() -> Any:
     return jinja2
 
 
-def _write_call(qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, rel: float | None) -> str | None:
+def _write_call(
+    qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, rel: float | None, options: Mapping[str, Any]
+) -> str | None:
     """Return the command for a call with files alone; None for data in memory."""
     several = {name: list_runs(of) for name, of in check_systems(runs).items()}
-    if not all(isinstance(one, (str, os.PathLike)) for one in (qrels, *chain.from_iterable(several.values()))):
+    given = {name: value for name, value in options.items() if value is not None}
+    files = [qrels, *chain.from_iterable(several.values()), *given.values()]
+    if not all(isinstance(one, (str, os.PathLike, int)) for one in files):
         return None
     asked = " ".join(map(str, parse_measures(measures, rel=rel)))
     named = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
-    return shlex.join(["goodgain", "report", str(qrels), *named, "-m", asked, "-o", str(path)])
+    said = chain.from_iterable((f"--{name}", str(value)) for name, value in given.items())
+    return shlex.join(["goodgain", "report", str(qrels), *named, "-m", asked, *said, "-o", str(path)])
 
 
 def list_runs(of: Any) -> list[Any]:
@@ -241,6 +252,7 @@ def gather_evidence(
             recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
             ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
             details=min(details, len(query_ids)),
+            words=dict(describe_words(measured, parts.measure.rel)),
             command=command or "Made in Python from data in memory.",
         )
     for text, one in given.items():
@@ -289,7 +301,7 @@ def _build_tables(of: Evidence) -> list[Grid]:
         return build_brief_grids(of.comparison, Layout())
     (name, scores), *_ = of.scores.items()
     rows = [
-        [add_arrow(measure, find_direction(parse_measures(measure, complete=False)[0])), format_number(value, PLACES)]
+        [add_arrow(measure, of.measures[measure]), format_number(value, PLACES)]
         for measure, value in scores.means.items()
     ]
     return [Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
@@ -349,6 +361,8 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         **safe,
         hashes=hashes,
         tables=_build_tables(of),
+        searched=list(dict.fromkeys(chain.from_iterable(map(describe_whole, of.explanations.values())))),
+        words=of.words,
         more=[] if comparison is None else build_grids(comparison, Layout()),
         legend=legend,
         systems=of.systems,

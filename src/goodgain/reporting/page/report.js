@@ -57,8 +57,10 @@
       const mine = value(state.other + 1);
       columns.push({ id: "other", title: others[state.other], key: mine, cell: (query) => show(mine(query)), number: true });
       columns.push({ id: "difference", title: "difference", key: change, cell: (query) => showChange(change(query)), number: true });
-      columns.push({ id: "cause", title: `main cause in ${data.explained}`, key: (query) => data.causes[cause[query]] || null, cell: (query) => data.causes[cause[query]] || "" });
-      columns.push({ id: "at", title: "differ from iteration", key: (query) => first[query], cell: (query) => (first[query] === null ? "" : String(first[query])), number: true });
+      // The causes are those of one measure; beside the values of another they would contradict.
+      if (state.measure !== explained) return columns;
+      columns.push({ id: "cause", title: "main cause", key: (query) => data.causes[cause[query]] || null, cell: (query) => data.causes[cause[query]] || "" });
+      columns.push({ id: "at", title: "first differ at iteration", key: (query) => first[query], cell: (query) => (first[query] === null ? "" : String(first[query])), number: true });
     } else {
       columns.push({ id: "at", title: "iterations", key: (query) => data.lengths[0][query], cell: (query) => String(data.lengths[0][query]), number: true });
     }
@@ -119,6 +121,10 @@
     at("more").textContent = `Show ${number.format(Math.min(MORE, order.length - shown))} more`;
   }
 
+  function putWorstFirst() {
+    state.down = others.length > 0 && data.measures[state.measure][1] === "down";
+  }
+
   function drawControls() {
     const choose = (name, label, choices, redraw) => {
       const select = make("select", { id: `choose-${name}` }, ...choices.map(([value, text]) => make("option", { value }, text)));
@@ -126,6 +132,7 @@
       select.addEventListener("change", () => {
         state[name] = typeof state[name] === "number" ? Number(select.value) : select.value;
         state.shown = FIRST;
+        if (state.sort === "difference") putWorstFirst();
         if (redraw) drawControls();
         drawTable();
         if (redraw) at(`choose-${name}`).focus();
@@ -133,14 +140,14 @@
       return make("label", {}, label, select);
     };
     const parts = [];
-    if (data.measures.length > 1) parts.push(choose("measure", "Measure", data.measures.map((measure, k) => [k, arrow(measure)])));
+    if (data.measures.length > 1) parts.push(choose("measure", "Measure", data.measures.map((measure, k) => [k, arrow(measure)]), true));
     if (others.length > 1) parts.push(choose("other", `System, compared with ${base}`, others.map((name, k) => [k, name]), true));
     if (others.length) {
       const [worse, better] = ["worse", "better"].map((word) => `${word} in ${others[state.other]}`);
       parts.push(choose("change", "Change", [["", "any"], ["-1", worse], ["1", better], ["0", "equal"]]));
-      const used = new Set(data.changes[state.other].cause);
+      const used = new Set(state.measure === explained ? data.changes[state.other].cause : []);
       if (!used.has(Number(state.cause))) state.cause = "";
-      parts.push(choose("cause", "Main cause", [["", "any"], ...data.causes.map((cause, k) => [String(k), cause]).filter(([k]) => used.has(Number(k)))]));
+      if (used.size) parts.push(choose("cause", "Main cause", [["", "any"], ...data.causes.map((cause, k) => [String(k), cause]).filter(([k]) => used.has(Number(k)))]));
     }
     if (data.groups) parts.push(choose("group", "Group", [["", "all"], ...data.groups.map((name, k) => [String(k), name])]));
     const search = make("input", { type: "search", id: "search", autocomplete: "off", value: state.search });
@@ -148,7 +155,7 @@
       Object.assign(state, { search: search.value.trim().toLowerCase(), shown: FIRST });
       drawTable();
     });
-    parts.push(make("label", {}, data.texts ? "Search in names and texts" : "Search in names", search));
+    parts.push(make("label", {}, data.texts ? "Search in ids and texts" : "Search in ids", search));
     at("controls").replaceChildren(...parts);
   }
 
@@ -172,7 +179,7 @@
       const [failed, empty, missed] = counted.slice(4);
       if (failed) badges.push(badge(count(failed, "search failed", "searches failed"), "bad"));
       if (empty) badges.push(badge("no results", "bad"));
-      if (missed) badges.push(badge("nothing good, though some was missing", "bad"));
+      if (missed) badges.push(badge("no new good document, though some were missing", "bad"));
       const listed = results.map((code) => {
         const found = detail.documents[code >> 2], kind = code & 3;
         const label = found[1] === undefined || found[1] === null ? "" : `, label ${found[1]}`;
@@ -252,7 +259,13 @@
     at("list").querySelectorAll("[data-query]")[from]?.focus();
   });
 
-  if (others.length) state.down = data.measures[state.measure][1] === "down";
+  at("first").addEventListener("click", (event) => {
+    if (data.first === null) return;
+    event.preventDefault();
+    open(data.first, true);
+  });
+
+  putWorstFirst();
   const asked = location.hash.startsWith("#query=") ? data.queries.indexOf(decodeURIComponent(location.hash.slice(7))) : -1;
   drawControls();
   drawTable();
