@@ -114,12 +114,11 @@ def report(
         MeasureError: a measure is unknown.
 
     >>> import tempfile
-    >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
-    >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
+    >>> examples = "qrels_examples/redundancy/"
+    >>> runs = {name: f"{examples}{name}.run" for name in ("repeating", "lean")}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = report(qrels, {"old": old, "new": new}, f"{folder}/report.md", "nCG")
-    ...     print(written.read_text().splitlines()[2][:41])
-    new is better than old in nCG ↑ 1.0000 ag
+    ...     report(examples + "qrels.txt", runs, f"{folder}/report.html", "CG@2 SRR@2").name
+    'report.html'
     """
     target = make_path(path, "the file of the report")
     form = choose_format(target, format)
