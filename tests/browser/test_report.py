@@ -211,7 +211,7 @@ def test_without_javascript_the_sentences_and_tables_are_there(browser: object, 
     context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]  # a Browser
     page = context.new_page()
     page.goto(lost.as_uri())
-    assert "no difference beyond noise in CG@3" in page.locator("#short").inner_text()
+    assert "no difference beyond noise, in CG@3" in page.locator("#short").inner_text()
     assert page.locator("#tables table").first.is_visible()
     assert "needs JavaScript" in page.locator("noscript").inner_text()
     context.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
+import shlex
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -70,7 +72,7 @@ def test_the_sentences_have_the_numbers_of_compare(tmp_path: Path) -> None:
         assert f"({means} [{row['low']:+.4f}, {row['high']:+.4f}])" in verdicts
     assert verdicts.startswith("late is better than quick in SRR@6 ↓ (0.4040")
     assert "late is worse than quick in nDCG@10 ↑ (0.1872" in verdicts
-    assert "late against quick: no difference beyond noise in nCG@6 ↑" in verdicts
+    assert "late against quick is unclear, no difference beyond noise, in nCG@6 ↑" in verdicts
     assert explained.to_text().startswith(why)
     assert written["doubts"] == [*compared.notes]
     assert written["pairs"] == compared.pairs.to_dicts()
@@ -181,7 +183,7 @@ def test_a_measure_without_values_has_no_verdict(tmp_path: Path) -> None:
     runs = {"x": {"q1": {"z": 1.0}, "q2": {"b": 1.0}}, "y": {"q1": {"a": 2.0}, "q2": {"z": 1.0}}}
     made = json.loads(gg.report(qrels, runs, tmp_path / "a.json", [gg.GradedP @ 2, "CG"]).read_text())
     assert made["summary"][0].startswith(
-        "y against x: no difference beyond noise in CG ↑ (1.5000 against 1.0000: +0.5000 ["
+        "y against x is unclear, no difference beyond noise, in CG ↑ (1.5000 against 1.0000: +0.5000 ["
     )
     assert "No query has a value of GradedP@2 in all systems." in made["summary"][0]
 
@@ -382,6 +384,23 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(tmp_path: Pat
         results=LOST / "results.jsonl",
     )  # fmt: skip
     assert read_data(called.read_text()) == read_data(page)
+
+
+def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -> None:
+    runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("dam\tIs it safe?\n")
+    path = tmp_path / "a.html"
+    gg.report(
+        LOST / "qrels.txt", runs, path, "CG@3 SRR@3", rel=3, results=LOST / "results.jsonl", queries=texts, details=2
+    )
+    page = path.read_text()
+    (command,) = re.findall("<code>(.*?)</code>", page)
+    assert run_command(*shlex.split(html.unescape(command))[1:]).returncode == 0
+    assert read_data(path.read_text()) == read_data(page)
+    assert len(read_data(page)["details"]) == 2
+    in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
+    assert "Made in Python from data in memory." in in_memory.read_text()
 
 
 def test_the_command_prints_other_formats_and_never_overwrites_its_input(tmp_path: Path) -> None:

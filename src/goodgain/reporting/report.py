@@ -122,12 +122,10 @@ def report(
     """
     target = make_path(path, "the file of the report")
     form = choose_format(target, format)
-    options = {
-        "results": results, "queries": queries, "uses": uses, "groups": groups, "format": format, "provider": provider,
-        "details": None if details == 200 else details, "order": None if order == "seen" else order,
-    }  # fmt: skip
-    is_plain = columns is documents is None and not spreadsheet
-    command = _write_call(qrels, runs, path, measures, rel, options) if is_plain else None
+    files = {"results": results, "queries": queries, "uses": uses, "groups": groups}
+    given = {"rel": rel, "details": details, "order": order, "provider": provider, "format": format}
+    is_plain = columns is None and documents is None
+    command = _write_command(qrels, runs, path, measures, files, given) if is_plain else None
     judged = load_qrels(qrels, columns=columns)
     of_systems = {name: list_runs(of) for name, of in check_systems(runs).items()}
     opened = {
@@ -167,23 +165,24 @@ def _import_jinja() -> Any:
     return jinja2
 
 
-def _write_call(
-    qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, rel: float | None, options: Mapping[str, Any]
+def _write_command(
+    qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
     """Return the command for a call with files alone; None for data in memory."""
     several = {name: list_runs(of) for name, of in check_systems(runs).items()}
-    given = {name: value for name, value in options.items() if value is not None}
-    files = [qrels, *chain.from_iterable(several.values()), *given.values()]
-    if not all(isinstance(one, (str, os.PathLike, int)) for one in files):
+    named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
+    sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
+    if not all(isinstance(one, (str, os.PathLike)) for one in sources):
         return None
-    asked = " ".join(map(str, parse_measures(measures, rel=rel)))
-    named = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
-    said = chain.from_iterable((f"--{name}", str(value)) for name, value in given.items())
-    return shlex.join(["goodgain", "report", str(qrels), *named, "-m", asked, *said, "-o", str(path)])
+    systems = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
+    options = [*named, *((f"--{name}", value) for name, value in given.items() if value is not None)]
+    asked = " ".join(map(str, parse_measures(measures, rel=given["rel"])))
+    words = ["report", qrels, *systems, "-m", asked, *chain.from_iterable(options), "-o", path]
+    return shlex.join(["goodgain", *map(str, words)])
 
 
 def list_runs(of: Any) -> list[Any]:
-    """Return the runs of a system."""
+    """Return the runs of a system, or the files of an argument."""
     return of if is_replicates(of) else [of]
 
 
@@ -339,6 +338,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
     jinja2 = _import_jinja()
+    from markupsafe import Markup  # comes with Jinja2
 
     def show(value: Any) -> Any:  # a text, but none that is Markup
         return escape_controls(value) if type(value) is str else value
@@ -352,7 +352,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         for name, end in (("script", "js"), ("style", "css"))
     }
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
-    safe = {name: jinja2.utils.markupsafe.Markup(text) for name, text in files.items()}
+    safe = {name: Markup(text) for name, text in files.items()}
     comparison = of.comparison
     legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
     page: str = environment.get_template("report.html").render(
@@ -368,8 +368,8 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         explained=str(of.explained.measure),
         number=of.query_ids.len(),
         details=of.details,
-        pictures=[one._replace(svg=jinja2.utils.markupsafe.Markup(one.svg)) for one in draw_all(of)],
-        data=jinja2.utils.markupsafe.Markup(_write_json(build_data(of))),
+        pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
+        data=Markup(_write_json(build_data(of))),
     )
     return page
 
