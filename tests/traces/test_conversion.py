@@ -212,7 +212,7 @@ def test_a_directory_stands_for_the_traces_in_it(chat: Path) -> None:
     [
         (lambda folder: folder / "none.json", "no such file"), (lambda folder: folder, "holds no file that ends in"),
         (lambda folder: [], "no trace was given"), (lambda folder: _write(folder / "e.json", ""), "is empty"),
-        (lambda folder: _write(folder / "e.json", "hello"), "in no known trace format.*openai_chat"),
+        (lambda folder: _write(folder / "e.json", "hello"), "looks like text that begins with 'hello'.*the format jsonl"),
         (lambda folder: _write(folder / "e.json", '[{"a": 1}]'), "in no known trace format"),
         (lambda folder: _write(folder / "e.json.gz", b"\x1f\x8b\x08\x00"), "truncated or damaged"),
         (lambda folder: [_write(folder / "e.json", "[]")] * 2, "given twice"),

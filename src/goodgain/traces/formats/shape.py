@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -48,6 +49,8 @@ _OF_STEPS = {
     "time",
     "thought",
 }
+#: The most values of a file, one a line: a small file can unpack to millions.
+_MOST_VALUES = 500_000
 #: How many values are tried in the known formats, and how deep ones.
 _MAX_TRIED, _TRIED_DEPTH = 2000, 8
 
@@ -85,7 +88,12 @@ class _Log:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        values = list(_read_values(source))
+        values = list(islice(_read_values(source), _MOST_VALUES + 1))
+        if len(values) > _MOST_VALUES:
+            raise InputError(
+                f"{source.path}: has more than {_MOST_VALUES:,} lines, and a log read by its shape is held as a whole; write its "
+                "queries to several files, or its searches in the format jsonl"
+            )
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
         self._starts = [at for _, at in values]
         self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
