@@ -145,7 +145,7 @@ class _Log:
             conversation = Conversation(self.source, record)
             if not any(one.text for one in group.members):
                 conversation.user(_find_question(record))
-            has_joined = _report(group.members, conversation, len(group.place))
+            has_joined = _report(group.members, conversation, len(group.place), self.source.is_search)
             trace = conversation.trace(self.locate(group.place))
             trace.iteration = "call" if has_joined else None
         trace.query_id = trace.query_id or group.query_id
@@ -313,17 +313,21 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
                 )
 
 
-def _report(members: list[Found], conversation: Conversation, depth: int) -> bool:
+def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
     """Report calls in steps; return whether a list of whole calls is one step, although they may have been made in turn.
 
     What a user says after a call is a turn only if the agent spoke before: programs write pages and screenshots as the user.
-    Calls before an answer are one step, and so are the calls in a list of an object of a list; `depth` is that of the record.
+    After the last search nobody's words are a turn: programs write reminders as the user, and a turn without a search would be
+    the last one, which counts. Calls before an answer are one step, and so are the calls in a list of an object of a list; `depth`
+    is that of the record.
     """
+    searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
+    last_search = max(searches, default=0)
     answered, has_joined, spoke = True, False, True
     last: Place | None = None
-    for one in members:
+    for k, one in enumerate(members):
         if one.text is not None:
-            if one.text and spoke:
+            if one.text and spoke and k < last_search:
                 conversation.user(one.text)
             spoke = not one.text or spoke
             answered, last = True, None
