@@ -31,6 +31,7 @@ CALLS = {
     "compare": (["compare", *FILES, "-m", "nCG@6", "--resamples", "300000"], "resampling"),
     "curve": (["curve", *FILES, "-m", "nCG SRR", "-o", "csv"], "working"),
     "explain": (["explain", *FILES, "-m", "CG@6"], "working"),
+    "report": (["report", *FILES, "-m", "CG@6", "--format", "csv"], "resampling"),
     "convert": (["convert", "tests/traces/fixtures/langchain/state.json", "-o"], "working"),
     "dedup": (["dedup", "docs/web_search.jsonl", "-o"], "working"),
 }

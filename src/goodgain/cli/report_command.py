@@ -12,6 +12,7 @@ import click
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import write_output
+from goodgain.cli.progress import show_progress
 from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
 
 
@@ -84,18 +85,20 @@ def report(
     shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, queries, uses, groups])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
-        made = gather_evidence(
-            judged,
-            systems,
-            list(measures),
-            rel=rel,
-            results=list(results) or None,
-            queries=queries,
-            uses=uses,
-            groups=groups,
-            details=details,
-            order=order,
-            provider=provider,
-            command=shlex.join(["goodgain", *sys.argv[1:]]),
-        )
-        write_output(write_report(made, found, spreadsheet=spreadsheet), shared.Output(found, path))
+        with show_progress():
+            made = gather_evidence(
+                judged,
+                systems,
+                list(measures),
+                rel=rel,
+                results=list(results) or None,
+                queries=queries,
+                uses=uses,
+                groups=groups,
+                details=details,
+                order=order,
+                provider=provider,
+                command=shlex.join(["goodgain", *sys.argv[1:]]),
+            )
+            text = write_report(made, found, spreadsheet=spreadsheet)
+        write_output(text, shared.Output(found, path))
