@@ -20,8 +20,8 @@ ELSEWHERE = {
     "command_line": "tests/test_readme.py",
     "labelling": "tests/labelling/test_page.py",
 }
-#: Pages whose examples need packages that only `make test-hosts` installs.
-NEEDS = {"hosts_agents": ("inspect_ai", "mlflow")}
+#: Pages whose examples need packages that only `make test-hosts` installs, or that a new Python lacks.
+NEEDS = {"hosts_agents": ("inspect_ai", "mlflow"), "pyterrier": ("pyterrier",)}
 PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.stem not in ELSEWHERE)
 PAGES.append(ROOT / "docs" / "traces" / "README.md")
 #: ranx compiles for half a minute in each process: tests with ranx in their name share one (tests/conftest.py).
@@ -30,7 +30,9 @@ WITH_RANX = [path for path in PAGES if "import ranx" in path.read_text(encoding=
 
 def check_examples(path: Path, folder: Path) -> None:
     for package in NEEDS.get(path.stem, ()):
-        pytest.importorskip(package, reason=f"{package} is not installed here: make test-hosts")
+        pytest.importorskip(
+            package, reason=f"{package} is not installed here (make test-hosts has inspect_ai and mlflow)"
+        )
     page = path.read_text(encoding="utf-8")
     assert printed_now(page, copy_checkout(folder)) == page
 

@@ -18,6 +18,7 @@ import goodgain.hosts.ranx as ranx_host
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
+from tests.support.asking_hosts import needs_names_in_ir_measures
 from tests.support.command import run_command
 from tests.support.tables import in_one_search, no_notices
 
@@ -251,6 +252,7 @@ def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, fil
     assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
 
 
+@needs_names_in_ir_measures
 def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:
     measure = ir_measures.parse_measure("nCG(rel=1)@1")
     assert ir_measures.calc_aggregate([measure], QRELS, gg.read_run(RUN)) == {measure: AT_1}

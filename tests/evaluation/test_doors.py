@@ -23,6 +23,7 @@ import zstandard
 
 import goodgain as gg
 from goodgain.counting import run_in_blocks
+from goodgain.measures.names import parse_measure
 from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
 from tests.support.tables import no_notices
@@ -173,7 +174,7 @@ def test_ir_measures_has_the_same_digits_and_the_same_means(labels: tuple[float,
     for seed in SEEDS:
         random = Random(seed)
         run, qrels = make_run(random), make_qrels(random, labels)
-        measures = [ir_measures.parse_measure(name) for name in (*OURS.split(), "RankDCG@10")]
+        measures = [parse_measure(name) for name in (*OURS.split(), "RankDCG@10")]
         with no_notices():
             wanted = values_of(gg.evaluate(qrels, run, measures))
             read = gg.read_qrels(_shuffle(qrels)), gg.read_run(_shuffle(run))

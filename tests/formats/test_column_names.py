@@ -17,6 +17,7 @@ import zstandard
 import goodgain as gg
 from goodgain.counting import run_opening
 from goodgain.formats.qrels import looks_like_qrels
+from goodgain.measures.names import parse_measures
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
 
@@ -229,7 +230,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
 def gg_in_ir_measures(run: Any) -> dict[str, float]:
     import ir_measures
 
-    measures = [ir_measures.parse_measure(name) for name in MEASURES.split()]
+    measures = parse_measures(MEASURES)
     return {str(measure): value for measure, value in ir_measures.calc_aggregate(measures, QRELS, run).items()}
 
 

@@ -276,8 +276,9 @@ def test_labels_below_minus_1_do_not_crash_ir_measures_or_pytrec_eval(labels: di
     code = f"""
 import ir_measures, goodgain as gg
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from goodgain.measures.names import parse_measures
 qrels, run = {{"q": {labels}, "p": {{"b": 1}}}}, {{q: {{"a": 2.0, "b": 1.0, "u": 0.5}} for q in "qp"}}
-classic = [ir_measures.parse_measure(name) for name in "nDCG@10 AP P@2 Bpref infAP P(judged_only=True)@5 RR@10".split()]
+classic = parse_measures("nDCG@10 AP P@2 Bpref infAP P(judged_only=True)@5 RR@10")
 for _ in range(20):
     found = ir_measures.calc_aggregate([*classic, gg.CG(rel=1)], gg.read_qrels(qrels), gg.read_run(run))
     RelevanceEvaluator(qrels, {{"ndcg_cut_10", "map", "bpref", "infAP"}}).evaluate(run)

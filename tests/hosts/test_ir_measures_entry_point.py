@@ -37,11 +37,11 @@ import importlib, json, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
 import ir_measures
-measure = ir_measures.parse_measure
 qrels = {"q1": {"a": 3, "b": 0}, "q2": {"c": 2}}
 run = [ir_measures.ScoredDoc(*row) for row in (("q1", "b", 2.0), ("q1", "a", 1.0), ("q2", "d", 1.0))]
-names = ["nDCG@10", "RR@10", "Accuracy"] + (["nCG", "SRR"] if "goodgain" in sys.modules else [])
-values = ir_measures.calc_aggregate([measure(name) for name in names], qrels, run)
+ours = [ir_measures.measures.registry[name]() for name in ("nCG", "SRR")] if "goodgain" in sys.modules else []
+measures = [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.Accuracy, *ours]
+values = ir_measures.calc_aggregate(measures, qrels, run)
 print(json.dumps({
     "from": ir_measures.__file__,
     "pipeline": [one.NAME for one in ir_measures.DefaultPipeline.providers],

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-import pyterrier as pt
 import pytest
 
 import goodgain as gg
+
+pt = pytest.importorskip("pyterrier")  # pyjnius, which it needs, has no package for Python 3.15
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "c", "d"], "label": [3, 2, 2]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import stat
 import threading
 import warnings
 from collections import deque
@@ -86,21 +87,20 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
         )
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
-        with explain_read_errors(path):  # a log passed as text is too long for a name
+        with explain_read_errors(path):
             files += _list_files_at(path)
     return files
 
 
 def _list_files_at(path: Path) -> list[Path]:
-    if path.is_dir():
+    mode = path.stat().st_mode  # fails if there is no such file, or if a log passed as text is too long for a name
+    if stat.S_ISDIR(mode):
         if whole := [file for known in formats().values() for file in known.find(path)]:
             return whole
         if inside := list_logs(path):
             return inside
         raise InputError(f"{path}: the directory holds no file that ends in {', '.join(LOG_ENDINGS)}; name the files")
-    if not path.exists():
-        raise InputError(f"{path}: no such file; give the path of a trace")
-    if not path.is_file():
+    if not stat.S_ISREG(mode):
         raise InputError(
             f"{path}: is a pipe or a device, which can be read only once, but a log is read twice; write it to a file"
         )
