@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 
 import goodgain as gg
 from goodgain.cli.program import program
@@ -160,3 +162,16 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
 def test_the_page_on_commands_has_a_row_for_each() -> None:
     page = TEXTS["docs/command_line.md"]
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)) == sorted(program.commands)
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/someone/goodgain/"])
+def test_the_readme_of_a_release_has_links_that_work_on_pypi(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOODGAIN_REPOSITORY", address)
+    fields = ProjectMetadata(str(ROOT), PluginManager()).core
+    at = f"https://example.org/someone/goodgain/blob/v{gg.__version__}/"
+    assert fields.urls.get("Changelog") == (f"{at}CHANGELOG.md" if address else None)
+    written = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = fields.readme.replace(at, "").replace(at.replace("/blob/", "/raw/"), "")
+    assert shown == written
+    relative = re.findall(r"\]\((?!https://)", fields.readme)
+    assert bool(relative) is not bool(address)
