@@ -14,7 +14,7 @@ import pytest
 import goodgain as gg
 from goodgain.cli.notices import find_options, name_options
 from goodgain.cli.program import program
-from tests.cli.test_terminals import run_on_terminal
+from tests.cli.test_terminals import run_on_terminal, show_screen
 from tests.support import make_two_logs
 from tests.support.command import run_command
 from tests.support.tables import ROOT
@@ -130,8 +130,7 @@ def _without_queries_needed(shown: str) -> str:
 
 
 def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
-    shown = run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    plain = show_screen(run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6"))
     assert len(_without_queries_needed(plain).split()) <= 120
     line = next(line for line in plain.splitlines() if line.startswith("nDCG@10"))
     assert re.fullmatch(
@@ -142,7 +141,7 @@ def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
 
 def test_minor_notices_the_tests_and_the_signature_come_with_full() -> None:
     command = ("compare", QRELS, LATE, QUICK, "-m", "nCG nCG@6")  # both at the own last iteration and at a fixed one
-    brief, whole = run_on_terminal(*command), run_on_terminal(*command, "--full")
+    brief, whole = (show_screen(run_on_terminal(*command, *more)) for more in ([], ["--full"]))
     assert "1 more notice: --full" in brief and "more notice" not in whole
     for part in ("the systems stop at different iterations", "signature: ", "randomisation"):
         assert part not in brief and part in whole
@@ -165,9 +164,9 @@ def test_a_log_given_as_a_run_leads_to_convert(tmp_path: Path) -> None:
 def test_a_query_that_never_searched_is_named_after_the_table(tmp_path: Path) -> None:
     short = tmp_path / "short.run"
     short.write_text("".join(line for line in LATE.read_text().splitlines(True) if not line.startswith("q07 ")))
-    shown = run_on_terminal("compare", QRELS, short, QUICK, "-m", "nCG@6")
+    shown = show_screen(run_on_terminal("compare", QRELS, short, QUICK, "-m", "nCG@6"))
     assert shown.index("nCG@6") < shown.index("1 query never searched in short: q07")
-    alone = run_on_terminal("evaluate", QRELS, short, "nCG@6")
+    alone = show_screen(run_on_terminal("evaluate", QRELS, short, "nCG@6"))
     assert alone.index("nCG@6") < alone.index("1 of them absent from the run")
 
 
@@ -223,8 +222,7 @@ def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: P
     )
     assert "12 joined by question" in err and "old 1 of 12" in err
     runs = (tmp_path / "runs" / "old.run", tmp_path / "runs" / "new.run")
-    shown = run_on_terminal("compare", logs / "judgments.qrels", *runs, "-m", "nDCG@10 nCG@3 SRR@3")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    plain = show_screen(run_on_terminal("compare", logs / "judgments.qrels", *runs, "-m", "nDCG@10 nCG@3 SRR@3"))
     # By hand: the good gain of every query is 4 + 3 + 2 + 2.
     gains = {f"case-{q:02d}": {f"doc-{q:02d}-{k}": label for k, label in enumerate((4, 3, 2, 2))} for q in range(12)}
     means = []

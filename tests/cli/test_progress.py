@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_terminals import read_terminal, run_on_terminal
+from tests.cli.test_terminals import read_terminal, run_on_terminal, show_screen
 from tests.labelling.endpoint import Call, good, serve
 from tests.labelling.test_kill import write_job
 from tests.support.command import COMMAND, run_command
@@ -21,10 +21,11 @@ from tests.support.tables import ROOT
 
 FOLDER = ROOT / "qrels_examples" / "two_agents"
 FILES = [str(FOLDER / name) for name in ("qrels.txt", "quick.run", "late.run")]
-#: The command with a bar from the beginning on.
-AT_ONCE = [
-    *(sys.executable, "-c", "from goodgain.cli import program, progress; progress._AFTER = 0.0; program.main()"),
-]
+#: The command with a bar from the beginning on, and with a bar after more seconds than a busy machine takes for short work.
+AT_ONCE, LATE = (
+    [sys.executable, "-c", f"from goodgain.cli import program, progress; progress._AFTER = {after}; program.main()"]
+    for after in (0.0, 50.0)
+)
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 CALLS = {
     "evaluate": (["evaluate", *FILES[:2], "nDCG@10"], "working"),
@@ -35,25 +36,6 @@ CALLS = {
     "convert": (["convert", "tests/traces/fixtures/langchain/state.json", "-o"], "working"),
     "dedup": (["dedup", "docs/web_search.jsonl", "-o"], "working"),
 }
-
-
-def show_screen(printed: str) -> str:
-    """What a terminal shows after it has printed a text: lines can be erased and written again."""
-    lines, row, column = [""], 0, 0
-    for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", printed):
-        if piece == "\n":
-            row += 1
-            lines += [""] * (row == len(lines))
-        elif piece == "\r":
-            column = 0
-        elif piece == "\x1b[1A":
-            row -= 1
-        elif piece == "\x1b[2K":
-            lines[row] = ""
-        elif not piece.startswith("\x1b"):
-            lines[row] = lines[row][:column].ljust(column) + piece + lines[row][column + len(piece) :]
-            column += len(piece)
-    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -75,7 +57,7 @@ def test_a_notice_stands_below_the_output_and_not_in_the_bar(tmp_path: Path) -> 
 
 
 def test_short_work_and_pipes_get_no_bar(tmp_path: Path) -> None:
-    assert HIDE not in run_on_terminal(*CALLS["evaluate"][0])
+    assert HIDE not in run_on_terminal(*CALLS["evaluate"][0], command=LATE)
     piped = subprocess.run([*AT_ONCE, *CALLS["compare"][0]], capture_output=True, text=True, timeout=120, check=True)
     plain = run_command(*CALLS["compare"][0])
     assert (piped.stdout, piped.stderr) == (plain.stdout, plain.stderr)

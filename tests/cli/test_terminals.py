@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +59,25 @@ def read_terminal(leader: int) -> str:
         printed += piece
     os.close(leader)
     return printed.decode("utf-8", "replace")
+
+
+def show_screen(printed: str) -> str:
+    """What a terminal shows after it has printed a text: lines can be erased and written again."""
+    lines, row, column = [""], 0, 0
+    for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", printed):
+        if piece == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif piece == "\r":
+            column = 0
+        elif piece == "\x1b[1A":
+            row -= 1
+        elif piece == "\x1b[2K":
+            lines[row] = ""
+        elif not piece.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + piece + lines[row][column + len(piece) :]
+            column += len(piece)
+    return "\n".join(lines)
 
 
 CALLS = [
