@@ -58,21 +58,21 @@ def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
     for _ in range(how_many(10, full=30)):
         searched = random_searches(random)
         qrels = {query: {doc: random.randint(0, 3) for doc in "abcde"} | {"z": 1} for query in "pqrstu"}
+        apart = {
+            f"{query} {i}": {doc: -k for k, doc in enumerate(docs)}
+            for query, searches in searched.items()
+            for i, docs in enumerate(searches, 1)
+            if docs
+        }
+        qrels_apart = {name: qrels[name[0]] for name in apart}
         for inner in ("nDCG@2", "P(rel=2)@3", "RR", "AP"):
-            alone = {
-                (query, i): gg.evaluate({query: qrels[query]}, {query: {doc: -k for k, doc in enumerate(docs)}}, inner)[
-                    inner
-                ]
-                for query, searches in searched.items()
-                for i, docs in enumerate(searches, 1)
-                if docs
-            }
+            alone = {name: value for name, _, value in gg.evaluate(qrels_apart, apart, inner).per_query.iter_rows()}
             for how in rules(1):
                 names = [f"PerIteration(measure='{inner}',how='{how}'){at}" for at in ("", "@2", "@5")]
                 found = gg.evaluate(qrels, frame_of(searched), names).per_query
                 for query, name, value in found.iter_rows():
                     n = int(name[-1]) if "@" in name[-2:] else len(searched.get(query, []))
-                    values = [alone.get((query, i)) or 0.0 for i in range(1, n + 1)]
+                    values = [alone.get(f"{query} {i}", 0.0) for i in range(1, n + 1)]
                     assert value == pytest.approx(rules(n)[how](values) if query in searched else 0), (query, name)
 
 

@@ -244,6 +244,7 @@ def test_bad_traces_are_left_out_and_reported_if_asked_for(tmp_path: Path) -> No
     assert set(results["query_id"]) == {"log-1", "log-4"}, "traces keep their numbers"
 
 
+@pytest.mark.slow
 def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     page = {"docid": "long", "snippet": "word " * 20_000}
     story = Story([Turn([[Call([page, *docs("d1")])], [Call(docs("d2"))]])])
