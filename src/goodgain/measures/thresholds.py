@@ -34,7 +34,7 @@ def warn_of_labels(
     rel: float | None = None,
     switch: str | None = _SWITCH,
 ) -> None:
-    """Give a notice if no label reaches a threshold, or if labels exceed the scale of the default threshold.
+    """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
     Args:
         qrels: the labels.
@@ -42,14 +42,32 @@ def warn_of_labels(
         rel: the threshold of the call, for measures that name none.
         switch: how the caller names this threshold, a format of its value; None if only measures can name it.
     """
+    measures = [*measures]
     using = _find_using(measures)
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
     largest: Any = qrels.get_column("relevance").max()
+    _warn_of_classic_thresholds(largest, measures)
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
             f"labels go up to {largest:g}, but the default rel={DEFAULT_REL} is for labels from 0 to {_LARGEST_LABEL}: give the "
             f"smallest good label, {remedy}"
+        )
+
+
+def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure]) -> None:
+    """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
+    beyond = []
+    for measure in measures:
+        declared = measure.SUPPORTED_PARAMS.get("rel")
+        rel = measure.params.get("rel", declared and declared.default)
+        if not isinstance(measure, IterationMeasure) and isinstance(rel, (int, float)) and 0 < largest < rel:
+            beyond.append(measure)
+    if beyond:
+        names = ", ".join(sorted(map(str, beyond)))
+        notice(
+            f"no label of the qrels reaches the threshold of {names} (the largest is {largest:g}), so no document is relevant "
+            f"there. Name the smallest relevant label: {min(beyond, key=str)(rel=largest)}"
         )
 
 
