@@ -46,7 +46,6 @@ _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
 #: A name is one line, and not a sentence of 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
-_MAX_DEPTH = 200
 
 Object = dict[str, Any]
 #: The keys and positions that lead to a value.
@@ -140,12 +139,8 @@ class CallFinder:
         """Return what a list or object holds, in its order.
 
         Raises:
-            InputError: it nests too deep, or a search holds another one.
+            InputError: a search, or the output of another tool, holds a search.
         """
-        if len(place) > _MAX_DEPTH:
-            raise InputError(
-                f"{self._locate(place[:8])}: nests over {_MAX_DEPTH} deep; write its searches in the format jsonl"
-            )
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
@@ -191,10 +186,11 @@ class CallFinder:
             )
             call.remedy = "its answer is not in the log"
             is_search = self._is_search(tool)
-            if not is_search and not self._is_named:
-                self._check_output(output, call, (*place, output_key or ""), holders)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(item, skipped, place, holders)
+            if output_key is not None and not is_search and not self._is_named:
+                held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
+                self._check_output(call, (*place, output_key), held)
             inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
             if inside is not None and is_search:
                 raise InputError(
@@ -220,10 +216,10 @@ class CallFinder:
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
-    def _check_output(self, output: Any, call: ToolCall, place: Place, holders: Holders) -> None:
+    def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
         """Refuse a search in the output of another tool: an agent may have made it, or a page may claim so."""
-        for one in self._find_inner(output, place, holders):
-            if one.call is not None and self._is_search(one.call.tool):
+        for one in found:
+            if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
                     f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
                     "it, name the tools that search with tools="
@@ -248,6 +244,7 @@ class CallFinder:
         """
         kept: list[Found] = []
         by_id: dict[str, Found] = {}
+        unanswered: list[Found] = []
         guesses: list[tuple[Found, list[Found]]] = []
         for one in found:
             if one.call is not None:
@@ -256,11 +253,11 @@ class CallFinder:
                     _merge(copy, one)
                     continue
                 by_id.update(dict.fromkeys(one.ids, one))
+                unanswered.append(one)
             elif one.text is None and not one.traces:
                 named = next((by_id[name] for name in one.ids if name in by_id), None)
-                waiting = [other for other in kept if other.call is not None and not other.call.answered]
-                if one.tool is not None:
-                    waiting = [other for other in waiting if other.call and other.call.tool == one.tool]
+                unanswered = [other for other in unanswered if other.call and not other.call.answered]
+                waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
                 if named is None and not waiting:
                     if one.is_sure and one.tool is not None and self._is_search(one.tool):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")

@@ -65,6 +65,13 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per query: the calls below one object with the query's id or question, else all calls of the file."""
+    try:
+        yield from _read_queries(source)
+    except RecursionError:
+        raise InputError(f"{source.path}: nests too deep; write its searches in the format jsonl") from None
+
+
+def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
     found = [part for one in log.finder.pair(log.finder.find(log.value)) for part in _split(one)]
     if not any(one.call or one.traces for one in found):
