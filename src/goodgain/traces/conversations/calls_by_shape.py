@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, field
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
@@ -88,11 +87,14 @@ class _Fields:
         self.item = item
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
 
+    def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
+        """Return these keys with their values."""
+        return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
+
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
         """Return the first of these keys with a value, and the value; if all are null, the first key."""
-        held = [self.keys[name] for name in names if name in self.keys]
-        key = next((key for key in held if self.item[key] is not None), held[0] if held else None)
-        return key, None if key is None else self.item[key]
+        held = self.select(names)
+        return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
     @property
     def kind(self) -> str:
@@ -103,13 +105,11 @@ class _Fields:
     @property
     def tool(self) -> str | None:
         """The name of a tool; None if the object has none."""
-        values = (self.item[self.keys[name]] for name in _TOOLS if name in self.keys)
-        names = (value.get("name") if isinstance(value, dict) else value for value in values)
+        names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
     def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
-        """Return the ids under some keys."""
-        return tuple(filter(None, (tree.id_or_none(self.item[self.keys[name]]) for name in names if name in self.keys)))
+        return tuple(filter(None, (tree.id_or_none(value) for _, value in self.select(names))))
 
     @property
     def failed(self) -> bool:
@@ -151,10 +151,7 @@ class CallFinder:
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
-            try:
-                value = loads(value)
-            except NotJSONError:
-                return []
+            value = parse_if_json(value)
         return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
 
     def _find_fields(
@@ -181,10 +178,8 @@ class CallFinder:
             skipped = [text_key] if isinstance(text, str) else []
             return [Found(place, holders, text=told), *self._find_fields(item, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
-            call = ToolCall(
-                tool, at, next(iter(own.ids()), None), arguments, tree.or_unanswered(output), failed=own.failed
-            )
-            call.remedy = "its answer is not in the log"
+            call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
+            call.output, call.remedy = tree.or_unanswered(output), "its answer is not in the log"
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(item, skipped, place, holders)
@@ -200,15 +195,8 @@ class CallFinder:
             return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
             is_sure = says_answer or refers
-            answer = Found(
-                place,
-                holders,
-                ids=own.ids(),
-                is_sure=is_sure,
-                tool=tool,
-                output=tree.or_unanswered(output),
-                failed=own.failed,
-            )
+            answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
+            answer.output = tree.or_unanswered(output)
             return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(item, [output_key], place, holders)
@@ -301,14 +289,8 @@ def _is_copy(one: Found, other: Found) -> bool:
     first, second = one.call, other.call
     if first is None or second is None or first.tool != second.tool:
         return False
-    asked, again = (_parse(call.arguments) for call in (first, second))
+    asked, again = (parse_if_json(call.arguments) for call in (first, second))
     return not asked or not again or asked == again
-
-
-def _parse(arguments: Any) -> Any:
-    with suppress(NotJSONError):
-        return loads(arguments) if isinstance(arguments, str) else arguments
-    return arguments
 
 
 def _merge(one: Found, copy: Found) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from goodgain.errors import InputError
@@ -46,10 +45,6 @@ _REMEDY = (
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
 #: An error names at most this many root spans, and this many characters of each.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
-
-
-#: Spans that start together stay in the order of the file.
-_start = attrgetter("start")
 
 
 class _Root:
@@ -139,7 +134,9 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[
             span.attributes = {**earlier.attributes, **kept}
         of_trace[key] = span
     roots = []
-    for spans in (sorted(of_trace.values(), key=_start) for of_trace in traces.values()):
+    for of_trace in traces.values():
+        # Spans that start together stay in the order of the file.
+        spans = sorted(of_trace.values(), key=lambda span: span.start)
         turns = [span for span in spans if span.kind == "TURN"]
         all_tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops: dict[str, Span] = {}

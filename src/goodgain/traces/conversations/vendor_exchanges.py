@@ -83,7 +83,7 @@ class JoinedConversation(Conversation):
         )  # fmt: skip
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
 
         None for messages that clients may leave out of a repeated history: thoughts, and calls of tools that the vendor
@@ -183,7 +183,8 @@ def join_exchanges(
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int = 0) -> list[int]:
     """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
     found = [start]
-    for key in (reader.key(message) for message, _ in messages):
+    for message, _ in messages:
+        key = reader.key(message) if isinstance(message, dict) else None
         found.append(found[-1] if key is None else hash((found[-1], key)))
     return found
 

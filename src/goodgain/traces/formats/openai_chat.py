@@ -113,10 +113,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
         return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return role, ids of calls, and text."""
-        if not isinstance(message, dict):
-            return None
         ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
         text = tree.message_text(message.get("content")).strip()
         if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):

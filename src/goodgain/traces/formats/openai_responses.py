@@ -138,10 +138,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod
-    def key(cls, item: Any) -> Hashable | None:
+    def key(cls, item: dict[str, Any]) -> Hashable | None:
         """Return kind, role and text or id of an item; None for thoughts and hosted calls, which histories may omit."""
-        if not isinstance(item, dict):
-            return None
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = tree.message_text(item.get("content")).strip()

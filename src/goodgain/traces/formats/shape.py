@@ -18,7 +18,7 @@ import orjson
 from msgspec import Struct, field
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import loads, parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
 from goodgain.traces.conversations.turns_and_calls import Conversation
@@ -35,19 +35,8 @@ _QUERY_IDS = (
 _QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
 #: Fields of steps and events: objects with one of them are parts of one trace.
 _OF_STEPS = {
-    *KINDS,
-    "user",
-    "assistant",
-    "observation",
-    "step",
-    "step_number",
-    "step_id",
-    "turn",
-    "iteration",
-    "round",
-    "timestamp",
-    "time",
-    "thought",
+    *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
+    *("timestamp", "time", "thought"),
 }
 #: The most values of a file, one a line: a small file can unpack to millions.
 _MOST_VALUES = 500_000
@@ -172,13 +161,11 @@ def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
         text = line.removeprefix("data:").strip()
         if not text.startswith(("{", "[")):
             continue
-        try:
-            value = loads(text)
-        except NotJSONError:
-            continue
-        if isinstance(value, dict) and event and KINDS[1] not in value:
-            value[KINDS[1]] = event
-        yield value, f"{source.path}, line {number}, at "
+        value = parse_if_json(text)
+        if isinstance(value, dict) and event:
+            value.setdefault(KINDS[1], event)
+        if not isinstance(value, str):
+            yield value, f"{source.path}, line {number}, at "
 
 
 # Queries
@@ -240,7 +227,7 @@ def _gather(found: list[Found], get_key: Callable[[Found], _Key | None], value: 
                 empty = get_key(Found((*place, ""), ((place, record),)))
                 if empty is not None and _find_question(record):
                     groups.setdefault(empty[1] or place, _Group(place, record, empty[1]))
-    return sorted((group for group in groups.values()), key=lambda group: [str(key).zfill(9) for key in group.place])
+    return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.place])
 
 
 def _find_id(one: Found, name: str) -> _Key | None:
