@@ -13,7 +13,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
-from goodgain.traces.tool_outputs.result_objects import join_texts, normalise_key, normalise_keys
+from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.traces.tools import is_search_tool
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -174,9 +174,9 @@ class CallFinder:
         says_answer, refers = _ANSWER.fullmatch(own.kind) is not None, bool(own.ids(_IDS[:-2]))
         if own.kind in _USERS:
             text_key, text = own.find(_TEXTS)
-            told = join_texts([text] if isinstance(text, dict) else text) or ""
             skipped = [text_key] if isinstance(text, str) else []
-            return [Found(place, holders, text=told), *self._find_fields(item, skipped, place, holders)]
+            spoken = Found(place, holders, text=tree.message_text(text))
+            return [spoken, *self._find_fields(item, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
             call.output, call.remedy = tree.or_unanswered(output), "its answer is not in the log"

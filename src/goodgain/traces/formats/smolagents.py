@@ -55,12 +55,9 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
+    of_list = {"step_number", "task", "role"}
     return read_conversations(
-        source,
-        _Steps,
-        paths=_PATHS,
-        of_list=lambda one: not {"step_number", "task", "role"}.isdisjoint(one),
-        of_line=_is_step,
+        source, _Steps, paths=_PATHS, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
     )
 
 
