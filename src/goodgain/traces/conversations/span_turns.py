@@ -90,10 +90,7 @@ class _Root:
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
     """Yield one trace per session; a root without a session is a trace by itself.
 
-    Args:
-        source: the file, which records unknown items.
-        spans: all spans of the file; memory holds them without the bodies of model calls.
-        remedy: how to record the results of a search that lacks them.
+    Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
     """
     sessions: dict[str, list[_Root]] = {}
     for root in _select_agents(source, _find_roots(spans, costs=source.costs, uses=source.uses)):
@@ -374,9 +371,8 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
         output = span.get("gen_ai.tool.call.result")
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    message = (
-        body if {"content", "tool_call_id"} <= body.keys() else {}
-    )  # LangChain's instrumentation writes its message
+    # LangChain's instrumentation writes its message.
+    message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)

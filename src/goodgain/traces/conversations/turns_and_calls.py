@@ -276,8 +276,6 @@ def read_conversations(
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
     Args:
-        source: the file.
-        reader: reads the objects.
         find: yields the objects of a value, which is their list or holds it.
         paths: where a value that is not their list holds it, the best first; instead of `find`.
         of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.

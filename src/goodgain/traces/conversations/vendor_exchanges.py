@@ -135,10 +135,7 @@ def join_exchanges(
 
     An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer.
 
-    Args:
-        source: the file of exchanges.
-        reader: reads the exchanges of a conversation.
-        make: makes an exchange of a value and its place; None: of a request and its response.
+    `make` makes an exchange of a value and its place; None: of a request and its response.
     """
     threads: list[list[Exchange]] = []
     by_id: dict[str, list[Exchange]] = {}
@@ -194,8 +191,8 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
     if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
         return
     response = record.get("response")
-    if isinstance(response, list) or (stream := _find_stream(response)) is not None:
-        found = response if isinstance(response, list) else stream
+    found = response if isinstance(response, list) else _find_stream(response)
+    if found is not None:
         raise unexpected_value(
             f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
             "record the answer without stream=true, or the stream to its end",

@@ -134,7 +134,6 @@ class ItemReader(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the items of a request, with their places."""
         return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod

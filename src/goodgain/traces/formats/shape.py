@@ -283,11 +283,7 @@ def _follow(value: Any, place: Place) -> Any:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Refuse a record with the same call in two of its parts: a person must say which part counts.
-
-    Raises:
-        InputError: it names both places.
-    """
+    """Refuse a record with the same call in two of its parts: a person must say which part counts."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
