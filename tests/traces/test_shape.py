@@ -179,3 +179,22 @@ def test_a_refusal_says_what_by_shape_counts_and_fills_a_line_of_jsonl(tmp_path:
 def test_searches_of_an_agent_below_another_count_if_their_tool_is_named(tmp_path: Path) -> None:
     path = _write(tmp_path, [{**_call("ask_researcher"), "result": {"calls": [_call(), _call()]}}])
     assert dict(_read(path, tools=["web_search"], iteration="call").searches) == {"web_search": 2}
+
+
+@pytest.mark.parametrize("field", ["args", "result", "note"])
+@pytest.mark.parametrize("depth", [150, 330, 990])
+def test_a_log_nested_too_deep_is_read_or_an_error(field: str, depth: int, tmp_path: Path) -> None:
+    deep = '{"a": ' * depth + "1" + "}" * depth
+    path = _write(tmp_path, f'[{json.dumps(_call())}, {{"tool": "calculate", "args": {{}}, "{field}": {deep}}}]')
+    try:
+        read_traces(path, format="shape")
+    except InputError as error:
+        assert str(error) == f"{path}: nests too deep; write its searches in the format jsonl"
+
+
+def test_tools_in_the_output_of_tools_take_no_more_than_linear_time(tmp_path: Path) -> None:
+    value: Any = {"x": 1}
+    for number in range(40):
+        value = {"tool": "delegate", "args": {"to": number}, "result": {"calls": [value]}}
+    path = _write(tmp_path, [_call(), value])
+    assert dict(_read(path, iteration="call").searches) == {"web_search": 1}

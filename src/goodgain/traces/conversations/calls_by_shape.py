@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, field
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
-from goodgain.traces.tool_outputs.result_objects import join_texts, normalise_key, normalise_keys
+from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.traces.tools import is_search_tool
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -46,7 +45,6 @@ _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
 #: A name is one line, and not a sentence of 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
-_MAX_DEPTH = 200
 
 Object = dict[str, Any]
 #: The keys and positions that lead to a value.
@@ -89,11 +87,14 @@ class _Fields:
         self.item = item
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
 
+    def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
+        """Return these keys with their values."""
+        return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
+
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
         """Return the first of these keys with a value, and the value; if all are null, the first key."""
-        held = [self.keys[name] for name in names if name in self.keys]
-        key = next((key for key in held if self.item[key] is not None), held[0] if held else None)
-        return key, None if key is None else self.item[key]
+        held = self.select(names)
+        return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
     @property
     def kind(self) -> str:
@@ -104,13 +105,11 @@ class _Fields:
     @property
     def tool(self) -> str | None:
         """The name of a tool; None if the object has none."""
-        values = (self.item[self.keys[name]] for name in _TOOLS if name in self.keys)
-        names = (value.get("name") if isinstance(value, dict) else value for value in values)
+        names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
     def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
-        """Return the ids under some keys."""
-        return tuple(filter(None, (tree.id_or_none(self.item[self.keys[name]]) for name in names if name in self.keys)))
+        return tuple(filter(None, (tree.id_or_none(value) for _, value in self.select(names))))
 
     @property
     def failed(self) -> bool:
@@ -140,12 +139,8 @@ class CallFinder:
         """Return what a list or object holds, in its order.
 
         Raises:
-            InputError: it nests too deep, or a search holds another one.
+            InputError: a search, or the output of another tool, holds a search.
         """
-        if len(place) > _MAX_DEPTH:
-            raise InputError(
-                f"{self._locate(place[:8])}: nests over {_MAX_DEPTH} deep; write its searches in the format jsonl"
-            )
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
@@ -156,10 +151,7 @@ class CallFinder:
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
-            try:
-                value = loads(value)
-            except NotJSONError:
-                return []
+            value = parse_if_json(value)
         return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
 
     def _find_fields(
@@ -182,19 +174,18 @@ class CallFinder:
         says_answer, refers = _ANSWER.fullmatch(own.kind) is not None, bool(own.ids(_IDS[:-2]))
         if own.kind in _USERS:
             text_key, text = own.find(_TEXTS)
-            told = join_texts([text] if isinstance(text, dict) else text) or ""
             skipped = [text_key] if isinstance(text, str) else []
-            return [Found(place, holders, text=told), *self._find_fields(item, skipped, place, holders)]
+            spoken = Found(place, holders, text=tree.message_text(text))
+            return [spoken, *self._find_fields(item, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
-            call = ToolCall(
-                tool, at, next(iter(own.ids()), None), arguments, tree.or_unanswered(output), failed=own.failed
-            )
-            call.remedy = "its answer is not in the log"
+            call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
+            call.output, call.remedy = tree.or_unanswered(output), "its answer is not in the log"
             is_search = self._is_search(tool)
-            if not is_search and not self._is_named:
-                self._check_output(output, call, (*place, output_key or ""), holders)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(item, skipped, place, holders)
+            if output_key is not None and not is_search and not self._is_named:
+                held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
+                self._check_output(call, (*place, output_key), held)
             inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
             if inside is not None and is_search:
                 raise InputError(
@@ -204,15 +195,8 @@ class CallFinder:
             return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
             is_sure = says_answer or refers
-            answer = Found(
-                place,
-                holders,
-                ids=own.ids(),
-                is_sure=is_sure,
-                tool=tool,
-                output=tree.or_unanswered(output),
-                failed=own.failed,
-            )
+            answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
+            answer.output = tree.or_unanswered(output)
             return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(item, [output_key], place, holders)
@@ -220,10 +204,10 @@ class CallFinder:
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
-    def _check_output(self, output: Any, call: ToolCall, place: Place, holders: Holders) -> None:
+    def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
         """Refuse a search in the output of another tool: an agent may have made it, or a page may claim so."""
-        for one in self._find_inner(output, place, holders):
-            if one.call is not None and self._is_search(one.call.tool):
+        for one in found:
+            if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
                     f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
                     "it, name the tools that search with tools="
@@ -248,6 +232,7 @@ class CallFinder:
         """
         kept: list[Found] = []
         by_id: dict[str, Found] = {}
+        unanswered: list[Found] = []
         guesses: list[tuple[Found, list[Found]]] = []
         for one in found:
             if one.call is not None:
@@ -256,11 +241,11 @@ class CallFinder:
                     _merge(copy, one)
                     continue
                 by_id.update(dict.fromkeys(one.ids, one))
+                unanswered.append(one)
             elif one.text is None and not one.traces:
                 named = next((by_id[name] for name in one.ids if name in by_id), None)
-                waiting = [other for other in kept if other.call is not None and not other.call.answered]
-                if one.tool is not None:
-                    waiting = [other for other in waiting if other.call and other.call.tool == one.tool]
+                unanswered = [other for other in unanswered if other.call and not other.call.answered]
+                waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
                 if named is None and not waiting:
                     if one.is_sure and one.tool is not None and self._is_search(one.tool):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
@@ -304,14 +289,8 @@ def _is_copy(one: Found, other: Found) -> bool:
     first, second = one.call, other.call
     if first is None or second is None or first.tool != second.tool:
         return False
-    asked, again = (_parse(call.arguments) for call in (first, second))
+    asked, again = (parse_if_json(call.arguments) for call in (first, second))
     return not asked or not again or asked == again
-
-
-def _parse(arguments: Any) -> Any:
-    with suppress(NotJSONError):
-        return loads(arguments) if isinstance(arguments, str) else arguments
-    return arguments
 
 
 def _merge(one: Found, copy: Found) -> None:

@@ -113,10 +113,7 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
     if isinstance(value, list):
         return value, ""
     for path in paths:
-        held = value
-        for key in path.split("/"):
-            held = held.get(key) if isinstance(held, dict) else None
-        if isinstance(held, list):
+        if isinstance(held := follow_path(value, f"/{path}"), list):
             return held, f"/{path}"
     return None, ""
 

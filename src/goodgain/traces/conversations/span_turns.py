@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from goodgain.errors import InputError
@@ -46,10 +45,6 @@ _REMEDY = (
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
 #: An error names at most this many root spans, and this many characters of each.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
-
-
-#: Spans that start together stay in the order of the file.
-_start = attrgetter("start")
 
 
 class _Root:
@@ -95,10 +90,7 @@ class _Root:
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
     """Yield one trace per session; a root without a session is a trace by itself.
 
-    Args:
-        source: the file, which records unknown items.
-        spans: all spans of the file; memory holds them without the bodies of model calls.
-        remedy: how to record the results of a search that lacks them.
+    Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
     """
     sessions: dict[str, list[_Root]] = {}
     for root in _select_agents(source, _find_roots(spans, costs=source.costs, uses=source.uses)):
@@ -139,7 +131,9 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[
             span.attributes = {**earlier.attributes, **kept}
         of_trace[key] = span
     roots = []
-    for spans in (sorted(of_trace.values(), key=_start) for of_trace in traces.values()):
+    for of_trace in traces.values():
+        # Spans that start together stay in the order of the file.
+        spans = sorted(of_trace.values(), key=lambda span: span.start)
         turns = [span for span in spans if span.kind == "TURN"]
         all_tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops: dict[str, Span] = {}
@@ -377,9 +371,8 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
         output = span.get("gen_ai.tool.call.result")
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    message = (
-        body if {"content", "tool_call_id"} <= body.keys() else {}
-    )  # LangChain's instrumentation writes its message
+    # LangChain's instrumentation writes its message.
+    message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.record_tree import id_or_none, objects_in
 from goodgain.traces.tools import ToolPredicate
 
@@ -87,12 +87,8 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
 def decode(value: Any) -> Any:
     """Return a value without its JSON encodings; other text is unchanged."""
     for _ in range(_MAX_ENCODINGS):
-        if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
-            return value
-        try:
-            value = loads(value)
-        except NotJSONError:
-            return value
+        if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
+            value = parse_if_json(value)
     return value
 
 

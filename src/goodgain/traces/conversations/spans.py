@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -195,18 +195,15 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 def _read_id(value: Any, at: str) -> str:
     """Return the id of a trace or span in hexadecimal, from hexadecimal, `0x...` or protobuf's base64."""
-    if not isinstance(value, str) or not value:
-        raise unexpected_value(at, "the id of a span or trace", value)
-    text = value.removeprefix("0x").lower()
-    if _HEX.fullmatch(text):
-        return text.replace("-", "")
-    try:
-        decoded = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        decoded = b""
-    if len(decoded) not in (8, 16):
-        raise unexpected_value(at, "the id of a span or trace", value)
-    return decoded.hex()
+    if isinstance(value, str):
+        text = value.removeprefix("0x").lower()
+        if _HEX.fullmatch(text):
+            return text.replace("-", "")
+        with suppress(ValueError):
+            decoded = base64.b64decode(value, validate=True)
+            if len(decoded) in (8, 16):
+                return decoded.hex()
+    raise unexpected_value(at, "the id of a span or trace", value)
 
 
 def read_nanoseconds(value: Any, at: str) -> int:

@@ -152,12 +152,10 @@ class Conversation:
             InputError: no call is open for this answer, so a call must be missing from the log.
         """
         if call_id is not None:
-            known = self._calls.get(call_id)
-            call = known[-1] if known else None
-            if known and (known[-1].output is not UNANSWERED or known[-1].failed):
-                call = next((call for call in reversed(known) if not call.answered), None)
-                if call is None:
-                    return known[-1]  # the answer was sent twice: the first one counts
+            known = self._calls.get(call_id, [])
+            call = next((call for call in reversed(known) if not call.answered), None)
+            if known and call is None:
+                return known[-1]  # the answer was sent twice: the first one counts
         else:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)
@@ -278,8 +276,6 @@ def read_conversations(
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
     Args:
-        source: the file.
-        reader: reads the objects.
         find: yields the objects of a value, which is their list or holds it.
         paths: where a value that is not their list holds it, the best first; instead of `find`.
         of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.

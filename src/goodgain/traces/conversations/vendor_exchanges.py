@@ -83,7 +83,7 @@ class JoinedConversation(Conversation):
         )  # fmt: skip
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
 
         None for messages that clients may leave out of a repeated history: thoughts, and calls of tools that the vendor
@@ -135,10 +135,7 @@ def join_exchanges(
 
     An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer.
 
-    Args:
-        source: the file of exchanges.
-        reader: reads the exchanges of a conversation.
-        make: makes an exchange of a value and its place; None: of a request and its response.
+    `make` makes an exchange of a value and its place; None: of a request and its response.
     """
     threads: list[list[Exchange]] = []
     by_id: dict[str, list[Exchange]] = {}
@@ -183,7 +180,8 @@ def join_exchanges(
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int = 0) -> list[int]:
     """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
     found = [start]
-    for key in (reader.key(message) for message, _ in messages):
+    for message, _ in messages:
+        key = reader.key(message) if isinstance(message, dict) else None
         found.append(found[-1] if key is None else hash((found[-1], key)))
     return found
 
@@ -193,8 +191,8 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
     if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
         return
     response = record.get("response")
-    if isinstance(response, list) or (stream := _find_stream(response)) is not None:
-        found = response if isinstance(response, list) else stream
+    found = response if isinstance(response, list) else _find_stream(response)
+    if found is not None:
         raise unexpected_value(
             f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
             "record the answer without stream=true, or the stream to its end",

@@ -87,10 +87,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
         return [(response, at)]
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return role, text, and ids of the client's calls and results."""
-        if not isinstance(message, dict):
-            return None
         content = message.get("content")
         blocks = tree.objects_in(content)
         texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]

@@ -29,11 +29,9 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per trajectory."""
-    return read_conversations(source, _Trajectory, _find_steps, of_list=None)
-
-
-def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-    return tree.walk_list(expect_object(value, at), "steps", at)
+    return read_conversations(
+        source, _Trajectory, lambda value, at: tree.walk_list(expect_object(value, at), "steps", at), of_list=None
+    )
 
 
 class _Trajectory(Conversation):

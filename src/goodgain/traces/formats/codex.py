@@ -153,11 +153,8 @@ class _Thread(Conversation):
     def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
         """Return the trace of a thread from its runs of `exec`; each run numbers its items from the start."""
         first, first_at = runs[0][0]
-        thread = (
-            expect_id(first.get("thread_id"), f"{first_at}/thread_id")
-            if first.get("type") == "thread.started"
-            else None
-        )
+        named = first.get("thread_id") if first.get("type") == "thread.started" else None
+        thread = expect_id(named, f"{first_at}/thread_id")
         for lines in runs:
             ended = [tree.object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
             completed = {as_word(item.get("id")) for item in ended}

@@ -169,7 +169,6 @@ class _Contents(vendor_exchanges.JoinedConversation):
         return asked + made[len(list(same)) :]
 
     def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
-        """Read the messages of an exchange that are new, and the first candidate of its answer."""
         self.read_all(exchange.messages[exchange.known :])
         answer, at = exchange.response, exchange.response_at
         for candidate, candidate_at in list(tree.walk(answer.get("candidates"), f"{at}/candidates"))[:1]:
@@ -177,7 +176,6 @@ class _Contents(vendor_exchanges.JoinedConversation):
         self.tag = tree.text_or_none(tree.get_either(answer, "modelVersion")) or self.tag
 
     def read_events(self, events: Iterable[tree.Placed]) -> Self:
-        """Read the events of a session of ADK."""
         for event, at in events:
             author = expect_text(event.get("author"), f"{at}/author")
             if event.get("partial") is not True:  # the whole answer comes later

@@ -115,10 +115,8 @@ class _Messages(JoinedConversation):
         self._seen: set[str] = set()
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return the id of a message; messages without ids are never copies."""
-        if not isinstance(message, dict):
-            return None
         bodies = (message, message.get("data"), message.get("kwargs"))
         ids = (tree.object_or_empty(body).get("id") for body in bodies)
         return next((found for found in ids if isinstance(found, str)), id(message))

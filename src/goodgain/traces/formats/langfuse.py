@@ -11,13 +11,7 @@ from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import (
-    BY_ITS_NAME,
-    BY_NAME,
-    LANGFUSE_KINDS,
-    decode,
-    read_kind,
-)
+from goodgain.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
 from goodgain.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead

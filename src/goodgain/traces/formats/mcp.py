@@ -83,12 +83,8 @@ class _Messages(Conversation):
             elif result is not None:
                 found = expect_object(result, f"{at}/result")
                 call.failed = found.get("isError") is True
-                only_content = isinstance(found.get("content"), list) and found.keys() <= {
-                    "content",
-                    "isError",
-                    "_meta",
-                }
-                call.output = found["content"] if only_content else found
+                has_more = not found.keys() <= {"content", "isError", "_meta"}
+                call.output = found if has_more or not isinstance(found.get("content"), list) else found["content"]
         elif key and key in self._others:
             self._others[key] = False
         else:

@@ -101,11 +101,11 @@ class _Messages(vendor_exchanges.JoinedConversation):
     """Reports messages; `model` comes from the object around them, and `hosted` counts the vendor's searches so far."""
 
     asked, answered = "messages", "choices"
+    hosted = 0
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
         self.model = tree.object_or_empty(record).get("model")
-        self.hosted = 0
 
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
@@ -113,10 +113,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
         return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
 
     @classmethod
-    def key(cls, message: Any) -> Hashable | None:
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return role, ids of calls, and text."""
-        if not isinstance(message, dict):
-            return None
         ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
         text = tree.message_text(message.get("content")).strip()
         if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
@@ -171,7 +169,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
-        if message["role"] != "function" and not self.has_open_call(None, name):
+        if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
         if call_id is None or self.has_call(call_id):

@@ -134,14 +134,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the items of a request, with their places."""
         return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod
-    def key(cls, item: Any) -> Hashable | None:
+    def key(cls, item: dict[str, Any]) -> Hashable | None:
         """Return kind, role and text or id of an item; None for thoughts and hosted calls, which histories may omit."""
-        if not isinstance(item, dict):
-            return None
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = tree.message_text(item.get("content")).strip()

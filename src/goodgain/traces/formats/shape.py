@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import orjson
 from msgspec import Struct, field
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import loads, parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import Trace
+from goodgain.traces.model import ToolCall, Trace
 
 #: The fields of a record with the query's id, the best first, then those with a conversation's; and with its question.
 _QUERY_IDS = (
@@ -35,19 +35,8 @@ _QUERY_IDS = (
 _QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
 #: Fields of steps and events: objects with one of them are parts of one trace.
 _OF_STEPS = {
-    *KINDS,
-    "user",
-    "assistant",
-    "observation",
-    "step",
-    "step_number",
-    "step_id",
-    "turn",
-    "iteration",
-    "round",
-    "timestamp",
-    "time",
-    "thought",
+    *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
+    *("timestamp", "time", "thought"),
 }
 #: The most values of a file, one a line: a small file can unpack to millions.
 _MOST_VALUES = 500_000
@@ -65,6 +54,13 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per query: the calls below one object with the query's id or question, else all calls of the file."""
+    try:
+        yield from _read_queries(source)
+    except RecursionError:
+        raise InputError(f"{source.path}: nests too deep; write its searches in the format jsonl") from None
+
+
+def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
     found = [part for one in log.finder.pair(log.finder.find(log.value)) for part in _split(one)]
     if not any(one.call or one.traces for one in found):
@@ -128,8 +124,8 @@ class _Log:
         except InputError:
             return None
         unknown = inner.take_unknown()
-        calls = [call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls]
-        if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in calls):
+        made = _list_calls(traces)
+        if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
             return None
         traces[0].unknown += unknown
         return traces
@@ -165,13 +161,15 @@ def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
         text = line.removeprefix("data:").strip()
         if not text.startswith(("{", "[")):
             continue
-        try:
-            value = loads(text)
-        except NotJSONError:
-            continue
-        if isinstance(value, dict) and event and KINDS[1] not in value:
-            value[KINDS[1]] = event
-        yield value, f"{source.path}, line {number}, at "
+        value = parse_if_json(text)
+        if isinstance(value, dict) and event:
+            value.setdefault(KINDS[1], event)
+        if not isinstance(value, str):
+            yield value, f"{source.path}, line {number}, at "
+
+
+def _list_calls(traces: list[Trace]) -> list[ToolCall]:
+    return [call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls]
 
 
 # Queries
@@ -233,7 +231,7 @@ def _gather(found: list[Found], get_key: Callable[[Found], _Key | None], value: 
                 empty = get_key(Found((*place, ""), ((place, record),)))
                 if empty is not None and _find_question(record):
                     groups.setdefault(empty[1] or place, _Group(place, record, empty[1]))
-    return sorted((group for group in groups.values()), key=lambda group: [str(key).zfill(9) for key in group.place])
+    return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.place])
 
 
 def _find_id(one: Found, name: str) -> _Key | None:
@@ -247,28 +245,22 @@ def _find_id(one: Found, name: str) -> _Key | None:
 
 def _find_level(calls: list[Found]) -> int:
     """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
-    records = [dict(one.holders) for one in calls]
+    records = [(one, dict(one.holders)) for one in calls]
     levels = range(1, min(len(one.place) for one in calls) + 1)
-    for level in levels:
-        held = [record.get(one.place[:level]) for one, record in zip(calls, records, strict=True)]
-        if all(
-            len(one.place) + bool(one.traces) > level and isinstance(one.place[level - 1], int) for one in calls
-        ) and all(record is not None and _find_question(record) for record in held):
-            return level
-    for level in levels:
-        held = [record.get(one.place[:level]) for one, record in zip(calls, records, strict=True)]
-        has_lists = all(
-            isinstance(one.place[level - 1], int)
-            and (one.traces or any(isinstance(key, int) for key in one.place[level:]))
-            for one in calls
-        )
-        if has_lists and all(_is_record(*pair) for pair in zip(calls, held, strict=True)):
-            return level
-    return 0
+    in_lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
+    with_question = (level for level in in_lists if all(_is_below_question(*pair, level) for pair in records))
+    with_lists = (level for level in in_lists if all(_is_in_list_below(*pair, level) for pair in records))
+    return next(chain(with_question, with_lists), 0)
 
 
-def _is_record(one: Found, holder: Any) -> bool:
-    return bool(one.traces) or holder is None or _OF_STEPS.isdisjoint(holder)
+def _is_below_question(one: Found, holders: dict[Place, Any], level: int) -> bool:
+    is_below = len(one.place) + bool(one.traces) > level
+    return is_below and _find_question(holders.get(one.place[:level])) != ""
+
+
+def _is_in_list_below(one: Found, holders: dict[Place, Any], level: int) -> bool:
+    is_in_list = any(isinstance(key, int) for key in one.place[level:])
+    return bool(one.traces) or (is_in_list and _OF_STEPS.isdisjoint(holders.get(one.place[:level], ())))
 
 
 def _find_question(record: Any) -> str:
@@ -291,22 +283,13 @@ def _follow(value: Any, place: Place) -> Any:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Refuse a record with the same call in two of its parts: a person must say which part counts.
-
-    Raises:
-        InputError: it names both places.
-    """
-    first: dict[str, Found] = {}
+    """Refuse a record with the same call in two of its parts: a person must say which part counts."""
+    first: dict[str, tuple[Place, Found]] = {}
     for one in members:
-        made = (
-            [one.call]
-            if one.call
-            else [call for trace in one.traces for turn in trace.turns for step in turn.steps for call in step.calls]
-        )
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
-        for call in made:
-            other = first.setdefault(repr((call.tool, call.arguments, call.queries)), one)
-            if part != tuple(0 if isinstance(key, int) else key for key in other.place):
+        for call in [one.call] if one.call else _list_calls(one.traces):
+            other_part, other = first.setdefault(repr((call.tool, call.arguments, call.queries)), (part, one))
+            if part != other_part:
                 raise InputError(
                     f"{locate(one.place)}: the call of {call.tool} is also at {locate(other.place).rpartition(', at ')[2]}, with "
                     "the same arguments; leave one of the two parts out, or write the searches in the format jsonl"

@@ -7,7 +7,7 @@ A step with a number is a step, and its calls share one text of observations; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -55,21 +55,15 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
+    of_list = {"step_number", "task", "role"}
     return read_conversations(
-        source,
-        _Steps,
-        paths=_PATHS,
-        of_list=lambda one: not {"step_number", "task", "role"}.isdisjoint(one),
-        of_line=_is_step,
+        source, _Steps, paths=_PATHS, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
     )
 
 
 class _Steps(Conversation):
     items = "a list of steps"
-
-    def __init__(self, source: Source, record: Any = None) -> None:
-        super().__init__(source, record)
-        self._made: list[ToolCall] = []
+    _made: Sequence[ToolCall] = ()
 
     def read(self, step: dict[str, Any], at: str) -> None:
         if "role" in step:
@@ -119,17 +113,15 @@ class _Steps(Conversation):
             ]
         elif role == "tool-response":
             self._answer_all(self._made, text.removeprefix(_OBSERVED), failed=text.startswith(_FAILED))
-            self._made = []
+            self._made = ()
         elif role != "system":
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
-    def _answer_all(self, calls: list[ToolCall], told: str, *, failed: bool) -> None:
+    def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
         """Give calls of one step their one text: it is split where it has a heading for each search."""
-        source = self.source
         for made in calls:
-            made.failed = failed
-            made.remedy = _SHARED if len(calls) > 1 else ""
-        searches = [made for made in calls if source.is_search(made.tool)]
+            made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
+        searches = [made for made in calls if self.source.is_search(made.tool)]
         if told and (not searches or len(calls) == 1):
             for made in calls:
                 made.output = told
@@ -141,5 +133,5 @@ class _Steps(Conversation):
         for made in calls:
             code = str(made.arguments)
             called = set(_FUNCTION.findall(code)) - set(_DEFINED.findall(code))
-            if made.tool == _CODE_TOOL and any(map(source.is_search, called)):
+            if made.tool == _CODE_TOOL and any(map(self.source.is_search, called)):
                 self.call(ToolCall("search in code", made.at, is_search=True, remedy=_REMEDY))

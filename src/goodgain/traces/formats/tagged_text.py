@@ -269,7 +269,6 @@ class _Speeches(Conversation):
         self._say(role, expect_text(content, f"{at}/content"), at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
-        """Return the trace of the speeches in a text."""
         for speaker, text in speeches:
             self._say(speaker, text, at)
         if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
