@@ -120,7 +120,7 @@ class Summary(msgspec.Struct):
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
-    def count_unknown(self, what: str, at: str = "") -> None:
+    def count_unknown(self, what: str, at: str) -> None:
         """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
         self.first_unknown = self.first_unknown or at
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-import orjson
-
 from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
 
 ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
@@ -135,20 +134,21 @@ def is_open_tool(name: str) -> bool:
     return decide_tool(name) == OPEN
 
 
+def has_needed_argument(name: str, arguments: Any) -> bool:
+    """Return whether a call of a search tool has the argument without which it does something else.
+
+    `arguments` are an object or JSON text; text that cannot be read may hold the argument.
+    """
+    needed = _find_needed_argument(name)
+    if needed is None:
+        return True
+    asked = parse_if_json(arguments)
+    return not isinstance(asked, dict) or bool(asked.get(needed))
+
+
 @lru_cache(maxsize=4096)
-def find_needed_argument(name: str) -> str | None:
-    """Return the argument without which a call of a tool of this name is not a search; None if each call is one."""
+def _find_needed_argument(name: str) -> str | None:
     return _SEARCHES_WITH.get(_normalise_name(name))
-
-
-def has_argument(arguments: Any, key: str) -> bool:
-    """Return whether a call has an argument; `arguments` is an object or JSON text."""
-    if isinstance(arguments, str):
-        try:
-            arguments = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
-            return True  # an unreadable call may have searched
-    return not isinstance(arguments, dict) or bool(arguments.get(key))
 
 
 def has_answer(name: str) -> bool:
@@ -231,20 +231,21 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
         raise InputError(f"tools= failed with {type(error).__name__} ({error}) for the tool {name!r}") from error
 
 
-def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:
-    """Raise if a log calls none of the tools that the user named as searches."""
-    chosen = make_tool_predicate(tools)
-    named = chosen.decisions if isinstance(chosen, ChosenTools) else {}
-    # An agent may have a tool that it never calls; but searches are only those of named tools.
+def check_tools_called(is_search: ToolPredicate, called: Collection[str]) -> None:
+    """Raise if searches are only those of tools that the user named, and a log calls none of these.
+
+    An agent may have a tool that it never calls.
+    """
     if (
-        isinstance(chosen, ChosenTools)
-        and named
-        and chosen.rule is None
+        isinstance(is_search, ChosenTools)
+        and is_search.rule is None
         and called
-        and not any(map(chosen.find, called))
+        and not any(map(is_search.find, called))
     ):
-        names, others = (", ".join(sorted(some)) for some in (named, filter(None, called)))
-        raise InputError(f"tools={[*named]!r}: no tool in these logs is called {names}; they call {others}")
+        names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
+        raise InputError(
+            f"tools={[*is_search.decisions]!r}: no tool in these logs is called {names}; they call {others}"
+        )
 
 
 def write_tools(names: Iterable[str]) -> str:
@@ -257,10 +258,7 @@ def extract_queries(arguments: Any) -> tuple[str, ...]:
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()
-        try:
-            arguments = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
-            return (arguments,)
+        arguments = parse_if_json(arguments)
     if isinstance(arguments, dict):
         for key in _QUERY_KEYS:
             if arguments.get(key):

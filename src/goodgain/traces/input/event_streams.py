@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 
 Event = dict[str, Any]
 
@@ -91,10 +91,7 @@ def _parse_events(text: str) -> list[Event] | None:
 
 
 def _parse_object(text: str) -> Event | None:
-    try:
-        value = loads(text)
-    except NotJSONError:
-        return None
+    value = parse_if_json(text)
     return value if isinstance(value, dict) else None
 
 

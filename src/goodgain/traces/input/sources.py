@@ -10,6 +10,7 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import BOM
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
@@ -91,14 +92,13 @@ class Source:
         if self.head.kind == "table":
             yield read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
-        at = f"{self.path}, at {self.inside}"
+        content = self.bytes()
+        self._check_values(content, len(content))
         try:
-            content = self.bytes()
-            self._check_values(content, len(content))
             value = loads(content)
         except NotJSONError as error:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?") from None
-        yield value, at
+        yield value, f"{self.path}, at {self.inside}"
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self.span or (0, None)
@@ -117,7 +117,7 @@ class Source:
                     continue
                 self._check_values(line, self.bytes_read)
                 try:
-                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
+                    value = loads(line.removeprefix(BOM) if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
                     self._raise_or_skip(
                         InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
@@ -143,7 +143,7 @@ class Source:
             raise InputError(
                 f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one per line"
             )
-        return content.removeprefix(b"\xef\xbb\xbf")
+        return content.removeprefix(BOM)
 
     def text(self) -> str:
         """Read the whole file as text."""
@@ -177,16 +177,18 @@ class Source:
                 for index, member in enumerate(value):
                     yield from self.read_numbered(one, member, f"{at}/{index}")
             else:
-                with self.handle_errors():
-                    if (trace := one(value, at)) is not None:
-                        yield trace
+                yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self.number = self.number, self.number + 1
+        for trace in self._read_one(one, value, at):
+            trace.number = number
+            yield trace
+
+    def _read_one(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         with self.handle_errors():
             if (trace := one(value, at)) is not None:
-                trace.number = number
                 yield trace
 
     @contextmanager
@@ -221,7 +223,3 @@ class Source:
         """Return the unknown items since the last call: those of the trace just read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
-
-    def count_other_endpoint(self) -> None:
-        """Count an exchange with another endpoint, which is not read."""
-        self.summary.passed_over += 1

@@ -22,11 +22,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "iteration": (None, "step", "call"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
-    "citations": (True, False),
-    "reranked": (True, False),
-    "strict": (True, False),
-    "costs": (True, False),
-    "uses": (True, False),
+    **dict.fromkeys(("citations", "reranked", "strict", "costs", "uses"), (True, False)),
 }
 
 
@@ -59,18 +55,16 @@ class ReadOptions:
                 raise InputError(f"{name}={value!r} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
-        if (
-            self.query_id is not None
-            and not callable(self.query_id)
-            and not (isinstance(self.query_id, str) and self.query_id)
-        ):
+        is_id = callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)
+        if self.query_id is not None and not is_id:
             raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
-        if self.query_text is not None and not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
-            raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
-        if self.query_text is not None and self.turns == "all":
-            raise InputError(
-                "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
-            )
+        if self.query_text is not None:
+            if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
+                raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
+            if self.turns == "all":
+                raise InputError(
+                    "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
+                )
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
