@@ -55,11 +55,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files that paths name; a directory stands for the files in it with an ending of traces.
-
-    Raises:
-        InputError: there are no files, a path does not exist, one file is named twice, or a system has no name.
-    """
+    """Return the files that paths name; a directory stands for the files in it with an ending of traces."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -157,11 +153,7 @@ def _split_lines(file: TraceFile) -> Iterator[TraceFile]:
 
 
 def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], jobs: int) -> Iterator[Value]:
-    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all.
-
-    Raises:
-        InputError: the function cannot be given to another process, or a process ended early.
-    """
+    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all."""
     try:
         pickle.dumps(function)
     except Exception as error:

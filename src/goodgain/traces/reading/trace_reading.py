@@ -54,9 +54,6 @@ def read_batches(
     """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
 
     `finish` is called in the process that read the rows.
-
-    Raises:
-        InputError: as in `read_traces`.
     """
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:

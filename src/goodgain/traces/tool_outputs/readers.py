@@ -92,9 +92,6 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
     `parse` is called first, and can override the readers here; they read the output if it returns None. `doc_type` is the
     type of all results, if the tool gives it.
-
-    Raises:
-        InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
     """
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
