@@ -176,12 +176,11 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
                 f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote at the beginning of a "
                 'value is not closed; close it, or write """ for a quote that belongs to the value'
             )
-    quoted = 0
-    if separator != "," and frame.width:
-        values = pl.all()
-        is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
-        quoted = sum(frame.select(is_quoted.sum()).row(0))
-    if quoted:
+    if separator == "," or not frame.width:
+        return
+    values = pl.all()
+    is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
+    if quoted := sum(frame.select(is_quoted.sum()).row(0)):
         notice(
             f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which are part of the value in TSV. Remove "
             "them, or write the file as CSV"

@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -16,7 +15,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import compression, explain_read_errors, make_path, open_plain
 from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs, read_head
@@ -174,10 +173,10 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
 
 def _record_notices(function: Callable[[Task], Value], task: Task) -> tuple[Value, list[str]]:
     """Return the value and the notices given meanwhile; the user's process gives them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodgainNotice)
+    given: list[GoodgainNotice] = []
+    with collect_notices(given.append):
         value = function(task)
-    return value, [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
+    return value, list(map(str, given))
 
 
 def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
