@@ -19,6 +19,8 @@ from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines,
 from goodgain.files.opening import Content
 from goodgain.schema import IDS
 
+#: How a concatenated value begins, and what may stand between two of them.
+_VALUE_START, _BETWEEN_VALUES = re.compile(r"[\[{]"), re.compile(r"[,\s]*+")
 #: Limit of concatenated values: a text with more is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
@@ -83,26 +85,29 @@ def _check_values(text: str | bytes) -> None:
 
 def parse_concatenated(text: str) -> list[Any] | None:
     """Parse values that follow each other, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
+    text = text.strip(", \t\r\n")
+    values, end = parse_values(text, 0, _VALUE_START) or ([], 0)
+    return values if len(values) > 1 and end == len(text) else None
+
+
+def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
+    """Parse the values that follow each other from a position on, and return where they end; None if one is damaged.
+
+    Each begins as `start` says.
+    """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
-    at = 0
-    while len(values) <= _MAX_VALUES:
-        while at < len(text) and text[at] in " \t\r\n,":
-            at += 1
-        if at == len(text):
-            break
-        if text[at] not in "{[":
-            return None
+    while start.match(text, at):
         try:
             value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+            orjson.dumps(value)
+        except (ValueError, RecursionError, TypeError):  # TypeError: a lone surrogate, or nested too deep
             return None
         values.append(value)
-    try:
-        orjson.dumps(values)
-    except TypeError:  # a lone surrogate, or nested too deep
-        return None
-    return values if len(values) > 1 else None
+        if len(values) > _MAX_VALUES:
+            return None
+        at = _BETWEEN_VALUES.match(text, at).end()  # type: ignore[union-attr]  # it matches everything
+    return values, at
 
 
 def parse_if_json(value: Any) -> Any:

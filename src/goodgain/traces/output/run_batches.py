@@ -144,12 +144,12 @@ class BatchConverter:
             return self._encode_rows(frame, mentions, earlier)
         frame = frame.with_columns(place=pl.int_range(pl.len()))
         whole, rest = frame.filter(in_need), frame.filter(~in_need)
-        found = self._add_documents(whole, options)
+        parts = [self._add_documents(whole, options)]
         if trusted:
-            rest = self._add_documents(rest, {**options, "trust_doc_id": True})
+            parts.append(self._add_documents(rest, {**options, "trust_doc_id": True}))
         else:
-            rest = rest.with_columns(document="doc_id")
-        batch = self._encode_rows(pl.concat([found, rest]).sort("place").drop("place"), mentions, earlier)
+            parts.append(rest.with_columns(document="doc_id"))
+        batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
         return batch._replace(deduplicated=whole["query_id"].n_unique())
 
     def _add_documents(self, frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
@@ -227,17 +227,17 @@ class OutputWriter:
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
         for name, batches in self._tables.items():
             path, rows = self._files.tables[name], pl.concat(batches)
-            if name == "uses":  # their queries were renamed before
-                rows = finish_uses(rows, opens_named=opens_named)
-            else:
+            if name != "uses":  # their queries were renamed before
                 rows = rename_queries(rows, new_ids)
             if name == "queries":  # a query has the same text in all systems
                 rows = rows.filter(pl.col("text").str.strip_chars() != "").select("query_id", "text")
                 rows = rows.unique("query_id", keep="first", maintain_order=True)
-            else:
+            elif name == "costs":
                 rows = self._name_as_runs(rows)
-            if name == "outcomes":
-                rows = _widen_outcomes(rows, path)
+            elif name == "uses":
+                rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
+            elif name == "outcomes":
+                rows = _widen_outcomes(self._name_as_runs(rows), path)
             self._appends[path](encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
