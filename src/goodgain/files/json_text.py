@@ -37,21 +37,21 @@ class NotJSONError(ValueError):
     """Raised for a text that is not JSON; the message says why, and where in the text."""
 
 
-def loads(text: str | bytes | memoryview) -> Any:
+def loads(text: str | bytes) -> Any:
     """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
 
     Raises:
         NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate, or is large and its values would
             need too much memory.
     """
-    if len(text) > _LARGE and not isinstance(text, memoryview):
+    if len(text) > _LARGE:
         _check_values(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         # json is tried only if it can read more than orjson: it is slow, and accepts lone surrogates.
         words = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
-        if isinstance(text, memoryview) or not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
+        if not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
             raise NotJSONError(str(error)) from None
     try:
         value = json.loads(text, parse_constant=lambda _: None)
@@ -243,11 +243,9 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
 
 
 class ObjectRows:
-    """Collects objects into typed columns.
+    """Collects objects into columns of Polars types.
 
-    Args:
-        types: the columns, each with its Polars type.
-        refuse: called with the number and fault of a bad object; unless it raises, the object is left out.
+    `refuse` is called with the number and fault of a bad object; unless it raises, the object is left out.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:

@@ -58,10 +58,9 @@ _process = {"has_used": False, "is_fork": False}
 
 
 def check_fork() -> None:
-    """Check that Polars can work in this process; all that reads or computes calls this first.
+    """Raise if Polars cannot work in this process: forked after Polars had been used, its next call waits for ever.
 
-    Raises:
-        InputError: the process was forked after Polars had been used: Polars' next call would wait for ever.
+    All that reads or computes calls this first.
     """
     if _process["is_fork"]:
         raise InputError(

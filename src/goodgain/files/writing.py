@@ -42,9 +42,6 @@ class Outputs:
 
     Files are compared by device and inode, not by name: a link is the file that it leads to. Pipes and devices are not
     compared, because writing to them overwrites nothing.
-
-    Args:
-        inputs: the files that are read.
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
@@ -188,12 +185,9 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows encoded for a file.
+    """Rows encoded for a file, as bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
 
-    Attributes:
-        content: bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
-        rows: how many rows there are.
-        escaped: how many ids were changed because TREC text cannot hold them.
+    `escaped` counts the ids that were changed because TREC text cannot hold them.
     """
 
     content: bytes | pl.DataFrame

@@ -32,14 +32,10 @@ class Source:
     """One file as a format reads it, or a range of its lines.
 
     Attributes:
-        path: the file.
         head: its first bytes.
         summary: counts what is left out.
         open: opens its bytes.
-        citations: whether citations of answers are results.
-        reranked: whether a reranker's list replaces its retriever's.
-        costs: whether the costs of steps are read.
-        uses: whether opened and cited documents are read.
+        citations, reranked, costs, uses: the options of `read_traces`.
         skip: whether traces that cannot be read are left out.
         is_search: decides which tools are searches, by the caller's choice or by their names.
         inside: the place of the value that is read, if it is a part of the file.

@@ -156,9 +156,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 class QueryNames:
     """The queries read so far, by their run and id.
 
-    Args:
-        earlier: the queries of an earlier conversion; their ids take precedence.
-        earlier_at: their place, for errors.
+    The ids of `earlier` queries, those of an earlier conversion, take precedence; `earlier_at` is their place, for errors.
     """
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:

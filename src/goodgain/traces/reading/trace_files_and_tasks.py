@@ -224,11 +224,10 @@ def _block_interrupts() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """End this process as soon as its parent has ended, even if killed: it would hold the parent's pipes open."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
 
+    def wait() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
 
-def _wait_for_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()
