@@ -134,18 +134,6 @@ def is_open_tool(name: str) -> bool:
     return decide_tool(name) == OPEN
 
 
-def has_needed_argument(name: str, arguments: Any) -> bool:
-    """Return whether a call of a search tool has the argument without which it does something else.
-
-    `arguments` are an object or JSON text; text that cannot be read may hold the argument.
-    """
-    needed = _find_needed_argument(name)
-    if needed is None:
-        return True
-    asked = parse_if_json(arguments)
-    return not isinstance(asked, dict) or bool(asked.get(needed))
-
-
 @lru_cache(maxsize=4096)
 def _find_needed_argument(name: str) -> str | None:
     return _SEARCHES_WITH.get(_normalise_name(name))
@@ -168,10 +156,10 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 
 class ChosenTools:
-    """The caller's choice of tools as a predicate for searches; a class, because other processes must unpickle it.
+    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it.
 
     Attributes:
-        decisions: the named tools, each with the decision on it.
+        decisions: the tools that the caller named, each with the decision on it.
         rule: decides on any other tool; None: it is not a search.
     """
 
@@ -179,8 +167,15 @@ class ChosenTools:
         self.decisions = decisions
         self.rule = rule
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the caller left all decisions to the names of tools."""
+        return not self.decisions and self.rule is is_search_tool
+
     def find(self, name: str) -> Decision | None:
         """Return the decision on a tool by its name, with or without its MCP server; None if it was not named."""
+        if not self.decisions:
+            return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
 
     def __call__(self, name: str) -> bool:
@@ -192,14 +187,31 @@ class ChosenTools:
         found = self.find(name)
         return found == OPEN if found is not None else is_open_tool(name) and not self(name)
 
+    def searches_with(self, name: str, arguments: Any) -> bool:
+        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide.
 
-def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
+        `arguments` are an object or JSON text; text that cannot be read may hold the argument.
+        """
+        if not self(name):
+            return False
+        needed = _find_needed_argument(name)
+        if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
+            return True
+        asked = parse_if_json(arguments)
+        return not isinstance(asked, dict) or bool(asked.get(needed))
+
+
+#: The names of tools decide.
+BY_NAME = ChosenTools({}, is_search_tool)
+
+
+def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
     """Return the predicate for the option `tools=`: the function given, the names given, or the default.
 
     `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     """
     if tools is None:
-        return is_search_tool
+        return BY_NAME
     if callable(tools):
         return ChosenTools({}, partial(_call_predicate, tools))
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
@@ -212,18 +224,6 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)
 
 
-def find_open_predicate(is_search: ToolPredicate) -> ToolPredicate:
-    """Return the predicate for tools that open documents, beside one of `make_tool_predicate`."""
-    return is_search.opens if isinstance(is_search, ChosenTools) else is_open_tool
-
-
-def is_chosen(is_search: ToolPredicate, name: str) -> bool:
-    """Return whether the caller decided that a tool is a search, not our rule."""
-    return isinstance(is_search, ChosenTools) and (
-        is_search.rule is not is_search_tool or is_search.find(name) is not None
-    )
-
-
 def _call_predicate(tools: ToolPredicate, name: str) -> bool:
     try:
         return tools(name)
@@ -231,7 +231,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
         raise InputError(f"tools= failed with {type(error).__name__} ({error}) for the tool {name!r}") from error
 
 
-def check_tools_called(is_search: ToolPredicate, called: Collection[str]) -> None:
+def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
     """Raise if searches are only those of tools that the user named, and a log calls none of these.
 
     An agent may have a tool that it never calls.

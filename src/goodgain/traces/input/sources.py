@@ -16,7 +16,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tools import ToolPredicate, find_open_predicate, is_search_tool
+from goodgain.traces.tools import BY_NAME, ChosenTools
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
@@ -54,7 +54,7 @@ class Source:
     costs: bool = False
     uses: bool = False
     skip: bool = False
-    is_search: ToolPredicate = is_search_tool
+    is_search: ChosenTools = BY_NAME
     inside: str = ""
     query_path: str = ""
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
@@ -67,7 +67,7 @@ class Source:
 
     def is_tool(self, name: str) -> bool:
         """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
-        return self.is_search(name) or (self.uses and find_open_predicate(self.is_search)(name))
+        return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
     @property
     def name(self) -> str:

@@ -133,7 +133,7 @@ def read_frames(
     summary, names = Summary(), QueryNames()
     frames = list(read_batches(paths, options, partial(_to_frames, tables), summary, names, jobs=jobs))
     new_ids = names.join(options, summary)
-    check_tools_called(options.is_search_tool, summary.called_tools)
+    check_tools_called(options.tool_rule, summary.called_tools)
     summary.give_notices()
     return [rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True)], summary
 

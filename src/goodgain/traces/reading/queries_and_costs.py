@@ -16,7 +16,6 @@ from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
-from goodgain.traces.tools import has_needed_argument, is_chosen
 
 
 class Query(NamedTuple):
@@ -79,16 +78,12 @@ def _count_searches(turn: Turn, options: ReadOptions) -> int:
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
     """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
-    if call.is_search is not None:
-        return call.is_search
-    if not options.is_search_tool(call.tool):
-        return False
-    return has_needed_argument(call.tool, call.arguments) or is_chosen(options.is_search_tool, call.tool)
+    return options.tool_rule.searches_with(call.tool, call.arguments) if call.is_search is None else call.is_search
 
 
 def _is_open(call: ToolCall, options: ReadOptions) -> bool:
     """Return whether a call opens a document: by its format, else by its name."""
-    return bool(call.opened) if call.opened is not None else not call.is_search and options.is_open_tool(call.tool)
+    return bool(call.opened) if call.opened is not None else not call.is_search and options.tool_rule.opens(call.tool)
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:

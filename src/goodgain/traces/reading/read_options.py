@@ -11,7 +11,7 @@ from goodgain.errors import InputError
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import OPEN, ChosenTools, ToolPredicate, find_open_predicate, make_tool_predicate
+from goodgain.traces.tools import OPEN, ChosenTools, ToolPredicate, make_tool_predicate
 
 QueryId = str | Callable[[Trace], str]
 #: A table of query ids: by the key of the question, or by the name of the log.
@@ -69,23 +69,17 @@ class ReadOptions:
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
             raise InputError("tag= takes a text, the name of the system, or None")
-        self.is_search_tool  # noqa: B018  # checks `tools`
+        self.tool_rule  # noqa: B018  # checks `tools`
 
     @cached_property
-    def is_search_tool(self) -> ToolPredicate:
-        """The predicate for `tools`."""
+    def tool_rule(self) -> ChosenTools:
+        """What `tools` says."""
         return make_tool_predicate(self.tools)
-
-    @cached_property
-    def is_open_tool(self) -> ToolPredicate:
-        """The predicate for tools that open documents, by `tools`."""
-        return find_open_predicate(self.is_search_tool)
 
     @property
     def opens_named(self) -> bool:
         """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
-        rule = self.is_search_tool
-        return isinstance(rule, ChosenTools) and OPEN in rule.decisions.values()
+        return OPEN in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:

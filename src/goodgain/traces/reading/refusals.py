@@ -46,7 +46,7 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     path = options.query_id if isinstance(options.query_id, str) and options.query_id.startswith("/") else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
-        skip=options.errors == "skip", is_search=options.is_search_tool, query_path=path, find_reader=find_reader,
+        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, find_reader=find_reader,
     )  # fmt: skip
 
 
