@@ -138,6 +138,11 @@ def test_what_nobody_can_read_is_unparsed_and_never_a_result(output: Any) -> Non
     assert read_output(output, "here").status == "unparsed"
 
 
+def test_more_objects_in_a_row_than_a_tool_returns_are_not_read_in_part() -> None:
+    assert len(read_output('{"id": 1}' * 100_000, "here").results) == 100_000
+    assert read_output('{"id": 1}' * 100_002, "here").status == "unparsed"
+
+
 @pytest.mark.parametrize("value", [["d1"], {"a": 1}, 1.5, True])
 def test_an_id_that_is_neither_text_nor_a_whole_number_is_an_error_with_its_place(value: Any) -> None:
     with pytest.raises(InputError, match=r"here.*expected an id"):

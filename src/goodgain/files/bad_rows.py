@@ -137,17 +137,12 @@ def check_errors_option(errors: str) -> None:
 def check_rows(
     frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:
-    """Check the rows of a table, in memory or lazy.
+    """Return a table, in memory or lazy, without bad rows, and the source of its rows.
 
     Args:
         frame: the table; its column `row`, if any, is the position of each row in the source.
-        rows: their source.
-        problems: the faults to look for.
         errors: `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option.
         show: whether errors quote the row; the names of judges are never shown.
-
-    Returns:
-        The frame without bad rows, and the source of its rows.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
@@ -209,10 +204,7 @@ def warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) ->
 class BadLines:
     """The bad lines of a file: the first raises an error, or all are left out and reported.
 
-    Args:
-        label: what errors call the file.
-        content: its lines.
-        errors: `raise`, or `skip` to leave them out; None if the caller has no such option.
+    `errors` is `raise` or `skip`; None if the caller has no such option.
     """
 
     def __init__(self, label: str, content: Content, errors: str | None) -> None:

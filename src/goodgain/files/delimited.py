@@ -30,12 +30,14 @@ class Cells(NamedTuple):
     Attributes:
         names: the names in the header, without white space around.
         frame: the values without blanks around, null if empty; a column `0`, `1`, ... for each name.
-        rows: the position of each row below the header, from 0; None if no row was left out.
+        rows: how errors name its rows.
+        separator: the sign between the values.
     """
 
     names: list[str]
     frame: pl.DataFrame
-    rows: Sequence[int] | None
+    rows: FrameRows
+    separator: str
 
 
 def read_names(line: str, separator: str, path: Path) -> list[str]:
@@ -87,9 +89,10 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     values = pl.all().str.strip_chars(BLANKS)
     frame = frame.with_columns(pl.when(values != "").then(values))
     is_blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    if not is_blank.any():
-        return Cells(names, frame, None)
-    return Cells(names, frame.filter(~is_blank), (~is_blank).arg_true().to_list())
+    rows: Sequence[int] = range(2, frame.height + 2)
+    if is_blank.any():
+        frame, rows = frame.filter(~is_blank), ((~is_blank).arg_true() + 2).to_list()
+    return Cells(names, frame, FrameRows(str(path), rows, "counting the header as row 1"), separator)
 
 
 def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
@@ -132,19 +135,17 @@ def _find_ragged(text: bytes, separator: str, width: int) -> Iterator[tuple[int,
         start = end
 
 
-def pick_columns(
-    cells: Cells, separator: str, path: Path, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None
-) -> ReadTable:
+def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:
     """Return the columns of a table from the cells of a CSV or TSV file; the other arguments are those of `read_table`."""
     names = cells.names
+    rows: RowSource = cells.rows
     found = find(names)
     for name in found:
         if names.count(name) > 1:
-            raise InputError(f"{path}: has two columns {name!r}. Rename or remove one")
+            raise InputError(f"{rows.label}: has two columns {name!r}. Rename or remove one")
     frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
-    rows: RowSource = name_rows_below(path, cells)
     numbers = [name for name in frame.columns if types[name] != pl.String]
-    check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), separator, rows)
+    check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), cells.separator, rows)
     values = [pl.col(name).str.strip_chars().cast(types[name], strict=False) for name in numbers]
     frame = frame.with_columns(*(pl.col(name).alias(f"{name} as text") for name in numbers), *values)
     problems = [
@@ -160,12 +161,6 @@ def pick_columns(
     return ReadTable(frame, rows, names)
 
 
-def name_rows_below(path: Path, cells: Cells) -> FrameRows:
-    """Return how errors name the rows of a file with a header."""
-    rows = range(2, cells.frame.height + 2) if cells.rows is None else [row + 2 for row in cells.rows]
-    return FrameRows(str(path), rows, "counting the header as row 1")
-
-
 def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
     """Check ids and numbers of a CSV or TSV file for misplaced quotes."""
     for name in frame.columns:
@@ -176,12 +171,11 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
                 f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote at the beginning of a "
                 'value is not closed; close it, or write """ for a quote that belongs to the value'
             )
-    quoted = 0
-    if separator != "," and frame.width:
-        values = pl.all()
-        is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
-        quoted = sum(frame.select(is_quoted.sum()).row(0))
-    if quoted:
+    if separator == "," or not frame.width:
+        return
+    values = pl.all()
+    is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
+    if quoted := sum(frame.select(is_quoted.sum()).row(0)):
         notice(
             f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which are part of the value in TSV. Remove "
             "them, or write the file as CSV"

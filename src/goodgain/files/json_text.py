@@ -19,6 +19,8 @@ from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines,
 from goodgain.files.opening import Content
 from goodgain.schema import IDS
 
+#: How a concatenated value begins, and what may stand between two of them.
+_VALUE_START, _BETWEEN_VALUES = re.compile(r"[\[{]"), re.compile(r"[,\s]*+")
 #: Limit of concatenated values: a text with more is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
@@ -35,21 +37,21 @@ class NotJSONError(ValueError):
     """Raised for a text that is not JSON; the message says why, and where in the text."""
 
 
-def loads(text: str | bytes | memoryview) -> Any:
+def loads(text: str | bytes) -> Any:
     """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
 
     Raises:
         NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate, or is large and its values would
             need too much memory.
     """
-    if len(text) > _LARGE and not isinstance(text, memoryview):
+    if len(text) > _LARGE:
         _check_values(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         # json is tried only if it can read more than orjson: it is slow, and accepts lone surrogates.
         words = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
-        if isinstance(text, memoryview) or not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
+        if not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
             raise NotJSONError(str(error)) from None
     try:
         value = json.loads(text, parse_constant=lambda _: None)
@@ -83,26 +85,29 @@ def _check_values(text: str | bytes) -> None:
 
 def parse_concatenated(text: str) -> list[Any] | None:
     """Parse values that follow each other, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
+    text = text.strip(", \t\r\n")
+    values, end = parse_values(text, 0, _VALUE_START) or ([], 0)
+    return values if len(values) > 1 and end == len(text) else None
+
+
+def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
+    """Parse the values that follow each other from a position on, and return where they end; None if one is damaged.
+
+    Each begins as `start` says.
+    """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
-    at = 0
-    while len(values) <= _MAX_VALUES:
-        while at < len(text) and text[at] in " \t\r\n,":
-            at += 1
-        if at == len(text):
-            break
-        if text[at] not in "{[":
-            return None
+    while start.match(text, at):
         try:
             value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+            orjson.dumps(value)
+        except (ValueError, RecursionError, TypeError):  # TypeError: a lone surrogate, or nested too deep
             return None
         values.append(value)
-    try:
-        orjson.dumps(values)
-    except TypeError:  # a lone surrogate, or nested too deep
-        return None
-    return values if len(values) > 1 else None
+        if len(values) > _MAX_VALUES:
+            return None
+        at = _BETWEEN_VALUES.match(text, at).end()  # type: ignore[union-attr]  # it matches everything
+    return values, at
 
 
 def parse_if_json(value: Any) -> Any:
@@ -238,11 +243,9 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
 
 
 class ObjectRows:
-    """Collects objects into typed columns.
+    """Collects objects into columns of Polars types.
 
-    Args:
-        types: the columns, each with its Polars type.
-        refuse: called with the number and fault of a bad object; unless it raises, the object is left out.
+    `refuse` is called with the number and fault of a bad object; unless it raises, the object is left out.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:

@@ -58,10 +58,9 @@ _process = {"has_used": False, "is_fork": False}
 
 
 def check_fork() -> None:
-    """Check that Polars can work in this process; all that reads or computes calls this first.
+    """Raise if Polars cannot work in this process: forked after Polars had been used, its next call waits for ever.
 
-    Raises:
-        InputError: the process was forked after Polars had been used: Polars' next call would wait for ever.
+    All that reads or computes calls this first.
     """
     if _process["is_fork"]:
         raise InputError(
@@ -146,19 +145,19 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
         if kind is None:
             yield file
         else:
-            with unpack(file, kind, path) as content:
+            with unpack(file, kind, path, _file_size(file)) as content:
                 yield content
 
 
 @contextmanager
-def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a `gz` or `zst` file, with limits against decompression bombs."""
-    content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
-    with content, BufferedReader(_Pieces(_limit_size(content, path, file_size(file))), _BUFFER) as stream:
+def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
+    """Open the decompressed bytes of a `gz` or `zst` file, limited by its size: some files are decompression bombs."""
+    content = gzip.GzipFile(fileobj=file) if kind == "gz" else _Pieces(_unpack_zst(file))
+    with content, BufferedReader(_Pieces(_limit_size(content, path, size)), _BUFFER) as stream:
         yield stream
 
 
-def file_size(file: IO[bytes]) -> int | None:
+def _file_size(file: IO[bytes]) -> int | None:
     """Return the size of an open file in bytes; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -239,17 +238,11 @@ class _Pieces(RawIOBase):
         return size
 
 
-class ZstdReader(_Pieces):
-    """The decompressed bytes of Zstandard frames.
+def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the decompressed bytes of Zstandard frames.
 
     zstandard's own reader ends silently in the middle of a frame: a truncated run would be scored as a complete one.
     """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__(_unpack_zst(file))
-
-
-def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
     size = 16 * _FEWEST
     packed = file.read(size)
     while packed:
@@ -314,15 +307,14 @@ def read_lines(path: Path) -> Content:
 def _read_whole(path: Path, *, has_lines: bool) -> bytes:
     """Copy a file into memory: mapped, it would crash the process if another program truncated it."""
     with explain_read_errors(path), open_plain(path) as file:
-        kind = compression_of(file.peek(4))
+        size, kind = _file_size(file), compression_of(file.peek(len(_ZSTD)))
         if kind is not None:
-            with unpack(file, kind, path) as stream:
+            with unpack(file, kind, path, size) as stream:
                 return _read_pieces(stream, path, has_lines=has_lines)
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
-        size = file_size(file)
         if size is None:  # a pipe, or a device that may never end
             return _read_pieces(file, path, has_lines=has_lines)
         data = file.read()

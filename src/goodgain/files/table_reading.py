@@ -43,7 +43,7 @@ def read_table(
     separator, kind = separator_by_name(path), container(path)
     if separator is not None:
         cells = read_cells(content or read_lines(path), separator, path, errors=errors)
-        return pick_columns(cells, separator, path, types, find, errors=errors)
+        return pick_columns(cells, types, find, errors=errors)
     if kind in ("jsonl", "text"):
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -42,9 +42,6 @@ class Outputs:
 
     Files are compared by device and inode, not by name: a link is the file that it leads to. Pipes and devices are not
     compared, because writing to them overwrites nothing.
-
-    Args:
-        inputs: the files that are read.
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
@@ -72,13 +69,12 @@ def _identify(path: Path) -> _Identity:
     """Return the device and inode of a file, the full path of a file that does not exist, or None for anything else."""
     try:
         status = path.stat()
+        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
     except FileNotFoundError:
         with suppress(OSError):  # the working folder was deleted: opening the file will say so
             return path.resolve()
     except (OSError, ValueError):  # opening it will say what is wrong
-        return None
-    else:
-        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+        pass
     return None
 
 
@@ -165,23 +161,15 @@ def write_with_polars() -> Iterator[None]:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Make a folder for temporary files, and remove it with its content, even after an error or a signal."""
-    with ExitStack() as stack:
-        try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
-        except OSError as error:
-            raise _make_room_error(error) from error
-        try:
-            yield folder
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            raise _make_room_error(error) from error
-
-
-def _make_room_error(error: OSError) -> InputError:
-    return InputError(
-        f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
-    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        raise InputError(
+            f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
+        ) from error
 
 
 @contextmanager
@@ -197,12 +185,9 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows encoded for a file.
+    """Rows encoded for a file, as bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
 
-    Attributes:
-        content: bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
-        rows: how many rows there are.
-        escaped: how many ids were changed because TREC text cannot hold them.
+    `escaped` counts the ids that were changed because TREC text cannot hold them.
     """
 
     content: bytes | pl.DataFrame
@@ -259,13 +244,6 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
     return EncodedRows(content.getvalue(), frame.height, changed)
 
 
-def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
-    if kind == "jsonl":
-        _write_json_lines(frame, file)
-    else:
-        frame.write_csv(file, separator=" ", include_header=False, quote_style="never")
-
-
 @contextmanager
 def append_rows(path: Path) -> Iterator[Append]:
     """Open a file to append encoded rows to it; an error leaves an existing file unchanged."""
@@ -303,8 +281,11 @@ def _append_tables(file: IO[bytes], kind: str) -> Iterator[Append]:
             writer.close()
 
 
-def _write_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write one object per line, with lists of name and value as objects."""
+def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
+    """Write TREC text, or JSON Lines: one object per line, with lists of name and value as objects."""
+    if kind == "text":
+        frame.write_csv(file, separator=" ", include_header=False, quote_style="never")
+        return
     pairs = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
     if all(frame[name].null_count() == frame.height for name in pairs):
         frame.write_ndjson(file)

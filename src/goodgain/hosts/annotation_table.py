@@ -16,15 +16,12 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import Measures
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.traces import to_run
+from goodgain.traces.output.frames_of_traces import read_frames
 from goodgain.traces.output.results_to_run import is_of_run, list_runs
 from goodgain.traces.output.run_batches import LACKS_IDS
-from goodgain.traces.reading.query_ids import QueryNames, read_query_ids, rename_queries
+from goodgain.traces.reading.query_ids import read_query_ids
 from goodgain.traces.reading.read_options import ReadOptions
-from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files_and_tasks import Paths
-from goodgain.traces.reading.trace_reading import read_batches
-from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tools import check_tools_called
 
 #: Name of an annotation of a search -> column of the ledger.
 OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
@@ -122,12 +119,7 @@ def annotate(
 
 def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the results of logs with their documents, as `convert_traces` finds them, and the trace id of each query."""
-    summary, names = Summary(), QueryNames()
-    frames = list(read_batches(traces, options, _to_frames, summary, names))
-    new_ids = names.join(options, summary)
-    check_tools_called(options.tools, summary.called_tools)
-    summary.give_notices()
-    results, ids = (rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True))
+    (results, ids), summary = read_frames(traces, options, ["traces"])
     if ids.is_empty():
         raise InputError(
             f"the logs have no spans ({', '.join(summary.formats)}): give what Phoenix, Langfuse or OpenTelemetry exported"
@@ -137,10 +129,6 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
         found = deduplicate(results.filter(lacking)).frame.select(*results.columns, "document")
         results = pl.concat([found, results.filter(~lacking).with_columns(document="doc_id")])
     return results, ids
-
-
-def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return rows.to_frame(), rows.to_table("traces")
 
 
 def explain_refusal(address: str, status: int, said: str, keys: str) -> str:

@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource
-from goodgain.files.delimited import check_texts, name_rows_below, pick_columns, read_cells
+from goodgain.files.delimited import check_texts, pick_columns, read_cells
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, ObjectRows, iterate_objects, loads_exactly
 from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
@@ -57,10 +57,9 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
     cells = read_cells(content, separator, path, errors=None)
     if _is_quepid_book(cells.names, str(path)):
-        rows = name_rows_below(path, cells)
-        check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, rows)
-        return _read_quepid_book(cells.frame, cells.names), rows
-    found = pick_columns(cells, separator, path, _TYPES, lambda names: _find_grades(names, str(path)))
+        check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, cells.rows)
+        return _read_quepid_book(cells.frame, cells.names), cells.rows
+    found = pick_columns(cells, _TYPES, lambda names: _find_grades(names, str(path)))
     return name_columns(unguard_ids(found.frame, ["query_id", "doc_id"], str(path)), str(path)), found.rows
 
 

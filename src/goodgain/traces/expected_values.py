@@ -41,11 +41,7 @@ def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) 
 
 
 def expect_list(value: Any, at: str) -> list[Any]:
-    """Return a list; null becomes an empty one.
-
-    Raises:
-        InputError: the value is something else; the functions below raise it too.
-    """
+    """Return a list; null becomes an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):

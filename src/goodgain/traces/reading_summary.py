@@ -120,7 +120,7 @@ class Summary(msgspec.Struct):
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
-    def count_unknown(self, what: str, at: str = "") -> None:
+    def count_unknown(self, what: str, at: str) -> None:
         """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
         self.first_unknown = self.first_unknown or at
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
@@ -145,68 +145,65 @@ class Summary(msgspec.Struct):
             self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id}"
 
     def __str__(self) -> str:
-        lines = [
+        return "\n".join([*self._describe_counts(), *self._describe_exceptions(), *self.choices])
+
+    def _describe_counts(self) -> Iterator[str]:
+        yield (
             f"{count_of(self.traces, 'trace')} in {count_of(self.files, 'file')}, "
-            f"{count_of(self.turns_read, 'turn')} read, {self.turns_used:,} used",
-            f"{count_of(self.steps, 'step')}, {count_of(self.iterations, 'iteration')} (searches)",
-            f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:",
-            *self._describe_tools(),
-            f"{count_of(self.results, 'result')}; searches that found nothing {self.empty}, failed {self.failed}, "
-            f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
-        ]
+            f"{count_of(self.turns_read, 'turn')} read, {self.turns_used:,} used"
+        )
         if self.formats:
-            lines.insert(1, f"traces by format: {_format_counts(self.formats)}")
+            yield f"traces by format: {_format_counts(self.formats)}"
+        yield f"{count_of(self.steps, 'step')}, {count_of(self.iterations, 'iteration')} (searches)"
+        yield f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:"
+        if not (self.searches or self.skipped_tools):
+            yield "  none"
+        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
+            for name, count in counts.most_common():
+                decision = describe_tool(name, counted=counted, opens=self.opening_tools[name] > 0)
+                looking = 0 if counted else self.lookalikes[name]
+                like = f"; {looking} of its answers look like lists of results" if looking else ""
+                yield f"  {name or 'without a name'} {count}: {decision}{like}"
+        yield (
+            f"{count_of(self.results, 'result')}; searches that found nothing {self.empty}, failed {self.failed}, "
+            f"could not be read {self.unparsed}, were not recorded {self.unrecorded}"
+        )
+
+    def _describe_exceptions(self) -> Iterator[str]:
+        """Yield a line for each thing that most logs lack."""
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
-            lines.append(f"queries by system: {_format_counts(by_label)}")
+            yield f"queries by system: {_format_counts(by_label)}"
         if self.joined_runs:
             by_id = " (earlier_queries= joins by question too)" if self.earlier_by_id else ""
-            lines.append(
+            yield (
                 f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
                 f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
             )
         if self.ids_from:
-            lines.append(f"query ids from `{self.ids_from}`")
+            yield f"query ids from `{self.ids_from}`"
         if self.unnamed:
-            lines.append(f"queries that query_ids= does not name: {self.unnamed}")
+            yield f"queries that query_ids= does not name: {self.unnamed}"
         if self.searches_elsewhere:
-            lines.append(self._describe_elsewhere())
+            yield self._describe_elsewhere()
         if self.without_search:
-            shares = [
-                f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label
-            ]
-            lines.append(
-                f"queries that never searched, and have no rows in a run: {', '.join(shares) or self.without_search}"
-            )
+            idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
+            yield f"queries that never searched, and have no rows in a run: {', '.join(idle) or self.without_search}"
         if self.passed_over:
-            lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
+            yield f"{self.passed_over} exchanges with other endpoints passed over"
         if self.other_roots:
-            lines.append(f"{self.other_roots} root spans with no span of a known kind passed over")
+            yield f"{self.other_roots} root spans with no span of a known kind passed over"
         if self.unknown:
-            lines.append(f"not understood: {_format_counts(self.unknown)}")
+            yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:
-            lines.append(f"{self.errors} traces or files left out because of errors")
-        return "\n".join([*lines, *self.choices])
-
-    def _describe_tools(self) -> list[str]:
-        lines = []
-        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
-            for name, count in counts.most_common():
-                decision = describe_tool(name, counted=counted, opens=self.opening_tools[name] > 0)
-                line = f"  {name or 'without a name'} {count}: {decision}"
-                looking = 0 if counted else self.lookalikes[name]
-                lines.append(line + (f"; {looking} of its answers look like lists of results" if looking else ""))
-        return lines or ["  none"]
+            yield f"{self.errors} traces or files left out because of errors"
 
     def _describe_elsewhere(self) -> str:
         """Return how many searches are in the turns that are queries."""
-        used = sum(self.searches.values())
+        used, earlier = sum(self.searches.values()), self.queries_searched_earlier
         which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
-        earlier = f"; queries that searched in earlier turns only: {self.queries_searched_earlier}"
-        return (
-            f"{used} of {used + self.searches_elsewhere} searches are in {which}; turns='all' counts the others"
-            f"{earlier if self.queries_searched_earlier else ''}"
-        )
+        in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
+        return f"{used} of {used + self.searches_elsewhere} searches are in {which}; turns='all' counts the others{in_earlier}"
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""

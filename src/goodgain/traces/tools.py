@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-import orjson
-
 from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
 
 ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
@@ -136,19 +135,8 @@ def is_open_tool(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def find_needed_argument(name: str) -> str | None:
-    """Return the argument without which a call of a tool of this name is not a search; None if each call is one."""
+def _find_needed_argument(name: str) -> str | None:
     return _SEARCHES_WITH.get(_normalise_name(name))
-
-
-def has_argument(arguments: Any, key: str) -> bool:
-    """Return whether a call has an argument; `arguments` is an object or JSON text."""
-    if isinstance(arguments, str):
-        try:
-            arguments = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
-            return True  # an unreadable call may have searched
-    return not isinstance(arguments, dict) or bool(arguments.get(key))
 
 
 def has_answer(name: str) -> bool:
@@ -168,10 +156,10 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 
 class ChosenTools:
-    """The caller's choice of tools as a predicate for searches; a class, because other processes must unpickle it.
+    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it.
 
     Attributes:
-        decisions: the named tools, each with the decision on it.
+        decisions: the tools that the caller named, each with the decision on it.
         rule: decides on any other tool; None: it is not a search.
     """
 
@@ -179,8 +167,15 @@ class ChosenTools:
         self.decisions = decisions
         self.rule = rule
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the caller left all decisions to the names of tools."""
+        return not self.decisions and self.rule is is_search_tool
+
     def find(self, name: str) -> Decision | None:
         """Return the decision on a tool by its name, with or without its MCP server; None if it was not named."""
+        if not self.decisions:
+            return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
 
     def __call__(self, name: str) -> bool:
@@ -192,14 +187,31 @@ class ChosenTools:
         found = self.find(name)
         return found == OPEN if found is not None else is_open_tool(name) and not self(name)
 
+    def searches_with(self, name: str, arguments: Any) -> bool:
+        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide.
 
-def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
+        `arguments` are an object or JSON text; text that cannot be read may hold the argument.
+        """
+        if not self(name):
+            return False
+        needed = _find_needed_argument(name)
+        if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
+            return True
+        asked = parse_if_json(arguments)
+        return not isinstance(asked, dict) or bool(asked.get(needed))
+
+
+#: The names of tools decide.
+BY_NAME = ChosenTools({}, is_search_tool)
+
+
+def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
     """Return the predicate for the option `tools=`: the function given, the names given, or the default.
 
     `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     """
     if tools is None:
-        return is_search_tool
+        return BY_NAME
     if callable(tools):
         return ChosenTools({}, partial(_call_predicate, tools))
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
@@ -212,18 +224,6 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)
 
 
-def find_open_predicate(is_search: ToolPredicate) -> ToolPredicate:
-    """Return the predicate for tools that open documents, beside one of `make_tool_predicate`."""
-    return is_search.opens if isinstance(is_search, ChosenTools) else is_open_tool
-
-
-def is_chosen(is_search: ToolPredicate, name: str) -> bool:
-    """Return whether the caller decided that a tool is a search, not our rule."""
-    return isinstance(is_search, ChosenTools) and (
-        is_search.rule is not is_search_tool or is_search.find(name) is not None
-    )
-
-
 def _call_predicate(tools: ToolPredicate, name: str) -> bool:
     try:
         return tools(name)
@@ -231,20 +231,21 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
         raise InputError(f"tools= failed with {type(error).__name__} ({error}) for the tool {name!r}") from error
 
 
-def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:
-    """Raise if a log calls none of the tools that the user named as searches."""
-    chosen = make_tool_predicate(tools)
-    named = chosen.decisions if isinstance(chosen, ChosenTools) else {}
-    # An agent may have a tool that it never calls; but searches are only those of named tools.
+def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
+    """Raise if searches are only those of tools that the user named, and a log calls none of these.
+
+    An agent may have a tool that it never calls.
+    """
     if (
-        isinstance(chosen, ChosenTools)
-        and named
-        and chosen.rule is None
+        isinstance(is_search, ChosenTools)
+        and is_search.rule is None
         and called
-        and not any(map(chosen.find, called))
+        and not any(map(is_search.find, called))
     ):
-        names, others = (", ".join(sorted(some)) for some in (named, filter(None, called)))
-        raise InputError(f"tools={[*named]!r}: no tool in these logs is called {names}; they call {others}")
+        names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
+        raise InputError(
+            f"tools={[*is_search.decisions]!r}: no tool in these logs is called {names}; they call {others}"
+        )
 
 
 def write_tools(names: Iterable[str]) -> str:
@@ -257,10 +258,7 @@ def extract_queries(arguments: Any) -> tuple[str, ...]:
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()
-        try:
-            arguments = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
-            return (arguments,)
+        arguments = parse_if_json(arguments)
     if isinstance(arguments, dict):
         for key in _QUERY_KEYS:
             if arguments.get(key):

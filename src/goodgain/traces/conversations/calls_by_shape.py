@@ -14,7 +14,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
-from goodgain.traces.tools import is_search_tool
+from goodgain.traces.tools import ChosenTools
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
 _TOOLS = ("toolname", "tool", "functionname", "function", "name", "action")
@@ -129,10 +129,10 @@ class CallFinder:
     """
 
     def __init__(
-        self, locate: Callable[[Place], str], is_search: Callable[[str], bool],
+        self, locate: Callable[[Place], str], is_search: ChosenTools,
         read_known: Callable[[Any, Place], list[Trace] | None], not_understood: Callable[[str, str, str], None],
     ) -> None:  # fmt: skip
-        self._locate, self._is_search, self._is_named = locate, is_search, is_search is not is_search_tool
+        self._locate, self._is_search, self._is_named = locate, is_search, not is_search.is_default
         self._read_known, self._not_understood = read_known, not_understood
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:

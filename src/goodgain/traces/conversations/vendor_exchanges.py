@@ -149,7 +149,7 @@ def join_exchanges(
                 exchange = reader.pair(*found, f"{at}/request", f"{at}/response") if found else None
             if exchange is None:
                 _check_endpoint(record, reader.asked, at)
-                source.count_other_endpoint()
+                source.summary.passed_over += 1
                 continue
             histories = _hash_histories(reader, exchange.messages)
             thread = by_id.get(exchange.previous or "")

@@ -6,14 +6,14 @@ import base64
 import binascii
 import gzip
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import NotJSONError, loads, parse_if_json
+from goodgain.traces.input.event_streams import Assembled
 
 #: A limit against malicious files: an alias of YAML repeats a value, and aliases of aliases grow without bound.
 _MAX_VALUES = 5_000_000
@@ -24,20 +24,13 @@ _BODIES = ("parsed_body", "body", "content")
 _TEXTS = ("string", "text", "base64_string", "encoding")
 
 
-def read_cassette(text: str, path: Path) -> list[dict[str, Any]] | None:
-    """Return the exchanges in a cassette as objects with a request and a response; None if the text is not one.
-
-    Raises:
-        InputError: it begins like a cassette, but is damaged, or its aliases repeat too many values.
-    """
+def read_cassette(text: str, path: Path) -> Assembled | None:
+    """Return the exchanges in a cassette as objects with a request and a response; None if the text is not one."""
     import yaml
 
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:  # JSON is YAML too, but slower as such
-        value = (
-            loads(text)
-            if text.lstrip().startswith("{")
-            else yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        )
+        value = loads(text) if text.lstrip().startswith("{") else yaml.load(text, loader)
     except (NotJSONError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: is not YAML to its end ({' '.join(str(error).split())[:200]}); was it cut off?"
@@ -45,23 +38,24 @@ def read_cassette(text: str, path: Path) -> list[dict[str, Any]] | None:
     recorded = value.get("interactions") if isinstance(value, dict) else None
     if not isinstance(recorded, list):
         return None
-    if sum(1 for _ in _count_values(recorded)) > _MAX_VALUES:
+    if _count_values(recorded) > _MAX_VALUES:
         raise InputError(f"{path}: its YAML aliases repeat over {_MAX_VALUES:,} values; write the log without aliases")
-    return [
+    exchanges = [
         {name: _read_body(exchange.get(name)) for name in ("request", "response")} | {"uri": _find_address(exchange)}
         for exchange in recorded
         if isinstance(exchange, dict)
     ]
+    return Assembled(exchanges, is_whole=True)
 
 
-def _count_values(value: Any) -> Iterator[None]:
+def _count_values(value: Any) -> int:
     stack, count = [value], 0
     while stack and count <= _MAX_VALUES:
         held = stack.pop()
         count += 1
-        yield None
         if isinstance(held, (dict, list)):
             stack.extend(held.values() if isinstance(held, dict) else held)
+    return count
 
 
 def _find_address(exchange: dict[str, Any]) -> str | None:
@@ -84,10 +78,7 @@ def _read_body(message: Any) -> Any:
                 body = base64.b64decode(body)
     if isinstance(body, bytes):
         body = _unpack(body).decode("utf-8", "replace")
-    if isinstance(body, str) and body.lstrip().startswith(("{", "[")):
-        with suppress(NotJSONError):
-            return loads(body)
-    return body
+    return parse_if_json(body) if isinstance(body, str) and body.lstrip().startswith(("{", "[")) else body
 
 
 def _unpack(body: bytes) -> bytes:

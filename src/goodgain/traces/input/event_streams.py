@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 
 Event = dict[str, Any]
 
@@ -91,10 +91,7 @@ def _parse_events(text: str) -> list[Event] | None:
 
 
 def _parse_object(text: str) -> Event | None:
-    try:
-        value = loads(text)
-    except NotJSONError:
-        return None
+    value = parse_if_json(text)
     return value if isinstance(value, dict) else None
 
 
@@ -152,6 +149,10 @@ def _get_object(holder: Event, key: str) -> Event:
     return value if isinstance(value, dict) else {}
 
 
+def _find_last(holders: list[Event], key: str) -> Any:
+    return next((holder[key] for holder in reversed(holders) if holder.get(key)), None)
+
+
 def _assemble_chat(events: list[Event]) -> Assembled | None:
     """Join the deltas of each answer's first choice; several answers are the messages of one conversation."""
     chunks: dict[str, list[Event]] = {}
@@ -161,15 +162,12 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
     for of_answer in chunks.values():
         choices = [one for event in of_answer for one in _list_objects(event, "choices") if one.get("index", 0) == 0]
         delta = _join_pieces([_get_object(choice, "delta") for choice in choices])
-        ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
-        usages = [event["usage"] for event in of_answer if event.get("usage")]
-        models = [event["model"] for event in of_answer if event.get("model")]
         answers.append(
             {
-                "model": models[-1] if models else None,
+                "model": _find_last(of_answer, "model"),
                 "message": {"role": "assistant", "content": None, **delta},
-                "finish_reason": ends[-1] if ends else None,
-                "usage": usages[-1] if usages else None,
+                "finish_reason": _find_last(choices, "finish_reason"),
+                "usage": _find_last(of_answer, "usage"),
             }
         )
     whole = all(answer["finish_reason"] for answer in answers)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import JSON_LINES
+from goodgain.files.opening import BOM, JSON_LINES
 
 #: Bytes read to recognise a format: enough for a system prompt and the first messages. Of a longer text (a pasted
 #: document, a screenshot) only the second number counts. The third is the limit.
@@ -44,7 +44,7 @@ class FileHead:
         self.name = name
         self._in_lines = in_lines  # the text after the head shows that each line is a value
         self.rows = rows
-        self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
+        self.raw = raw.removeprefix(BOM)
         self.whole = whole
 
     @cached_property
@@ -58,13 +58,12 @@ class FileHead:
         if start[:1] not in (b"{", b"["):
             return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
         first, _, rest = start.partition(b"\n")
-        is_pretty = first.strip() in (b"{", b"[") and bool(
-            rest.strip()
-        )  # one value in many lines, whatever the name says
+        is_one_line = not rest.strip()
+        is_pretty = first.strip() in (b"{", b"[") and not is_one_line  # one value in many lines, whatever the name says
         if self._in_lines or (self.name.lower().endswith(JSON_LINES) and not is_pretty):
             return "jsonl"
         # If the name does not tell, several lines are JSON Lines if the first is a whole value.
-        if not rest.strip():
+        if is_one_line:
             return "json"
         try:
             loads(first)
@@ -106,9 +105,7 @@ class FileHead:
     @cached_property
     def value(self) -> Any:
         """The value of a `json` file, or as much of it as the head holds; None if the file is not JSON."""
-        if self.kind != "json":
-            return None
-        return _parse_prefix(self.raw, whole=self.whole)
+        return _parse_prefix(self.raw, whole=self.whole) if self.kind == "json" else None
 
     @cached_property
     def records(self) -> list[Any]:
@@ -120,12 +117,10 @@ class FileHead:
         if self.kind != "jsonl":
             return []
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
-        values = []
-        for number, line in enumerate(lines):
-            cut = number == len(lines) - 1 and not self.whole
-            if not cut or number == 0:  # a cut last line is left out, unless it is the only one
-                values.append(_parse_prefix(line, whole=not cut))
-        return values
+        if self.whole:
+            return [_parse_prefix(line, whole=True) for line in lines]
+        # The last line may be cut off: it is left out, unless it is the only one.
+        return [_parse_prefix(line, whole=True) for line in lines[:-1]] or [_parse_prefix(lines[0], whole=False)]
 
     @property
     def conversations(self) -> list[Any]:
@@ -181,9 +176,9 @@ class FileHead:
             return f"text that begins with {line[:_SHOWN_KEY]!r}"
         if self.records and all(record is None for record in self.records) and self.raw.strip() != b"null":
             return "JSON that is damaged or cut off"
-        return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet", "zip": "a zip archive"}[self.kind] + (
-            " without objects" if self.kind != "zip" else ""
-        )
+        if self.kind == "zip":
+            return "a zip archive"
+        return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet"}[self.kind] + " without objects"
 
     @cached_property
     def text(self) -> str:

@@ -5,7 +5,6 @@ All reading of logs goes through here, which limits what a file may unpack to.
 
 from __future__ import annotations
 
-import gzip
 import re
 import struct
 import zipfile
@@ -24,16 +23,16 @@ from goodgain.errors import InputError
 from goodgain.files.opening import (
     COMPRESSED,
     JSON_LINES,
-    ZstdReader,
     as_text,
     compression_of,
     open_stream,
     plain_name,
     read_bytes,
+    unpack,
 )
 from goodgain.files.table_reading import read_container
 from goodgain.traces.input.cassettes import read_cassette
-from goodgain.traces.input.event_streams import Assembled, assemble_stream
+from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 
 #: Opens the bytes of a log, which may be in an archive.
@@ -98,12 +97,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield a function for each log in a file, which opens it. An archive that a format claims as a whole is one log.
-
-    Raises:
-        InputError: the file cannot be read, or is an archive that is damaged, holds no log or too much. The functions
-            raise it for a single log.
-    """
+    """Yield a function for each log in a file, which opens it. An archive that a format claims as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(open_stream, path)))
@@ -200,9 +194,8 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
             if kind is None:
                 yield file
                 return
-            content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
-            with BufferedReader(content) as packed:
-                unpacked = read_at_most(packed, _MAX_STREAM + 1)
+            with unpack(file, kind, path, None) as stream:  # of any size: the limit is below
+                unpacked = read_at_most(stream, _MAX_STREAM + 1)
         if len(unpacked) > _MAX_STREAM:
             raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")
         yield BytesIO(unpacked)
@@ -243,7 +236,7 @@ def _assemble(log: Log) -> Log:
     """Return a log; for a stream of events, the answer in it, and for a cassette, its exchanges."""
     head = log.head
     is_cassette = _CASSETTE.search(head.raw[:_CASSETTE_START]) is not None
-    if not is_cassette and head.kind != "events" and not _has_event_lines(head):
+    if not (is_cassette or head.kind == "events" or _has_event_lines(head)):
         return log
     what = "the cassette" if is_cassette else "the stream of events"
     with log.open() as file:
@@ -251,10 +244,7 @@ def _assemble(log: Log) -> Log:
     if len(content) > _MAX_STREAM:
         raise InputError(f"{log.path}: {what} is larger than 256 MiB; write one answer per file")
     text = content.decode("utf-8", "replace")
-    if is_cassette:
-        assembled = None if (exchanges := read_cassette(text, log.path)) is None else Assembled(exchanges, True)
-    else:
-        assembled = assemble_stream(text)
+    assembled = read_cassette(text, log.path) if is_cassette else assemble_stream(text)
     if assembled is None:
         return log
     try:

@@ -10,12 +10,13 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import BOM
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tools import ToolPredicate, find_open_predicate, is_search_tool
+from goodgain.traces.tools import BY_NAME, ChosenTools
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
@@ -31,14 +32,10 @@ class Source:
     """One file as a format reads it, or a range of its lines.
 
     Attributes:
-        path: the file.
         head: its first bytes.
         summary: counts what is left out.
         open: opens its bytes.
-        citations: whether citations of answers are results.
-        reranked: whether a reranker's list replaces its retriever's.
-        costs: whether the costs of steps are read.
-        uses: whether opened and cited documents are read.
+        citations, reranked, costs, uses: the options of `read_traces`.
         skip: whether traces that cannot be read are left out.
         is_search: decides which tools are searches, by the caller's choice or by their names.
         inside: the place of the value that is read, if it is a part of the file.
@@ -57,7 +54,7 @@ class Source:
     costs: bool = False
     uses: bool = False
     skip: bool = False
-    is_search: ToolPredicate = is_search_tool
+    is_search: ChosenTools = BY_NAME
     inside: str = ""
     query_path: str = ""
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
@@ -70,7 +67,7 @@ class Source:
 
     def is_tool(self, name: str) -> bool:
         """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
-        return self.is_search(name) or (self.uses and find_open_predicate(self.is_search)(name))
+        return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
     @property
     def name(self) -> str:
@@ -91,14 +88,13 @@ class Source:
         if self.head.kind == "table":
             yield read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
-        at = f"{self.path}, at {self.inside}"
+        content = self.bytes()
+        self._check_values(content, len(content))
         try:
-            content = self.bytes()
-            self._check_values(content, len(content))
             value = loads(content)
         except NotJSONError as error:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?") from None
-        yield value, at
+        yield value, f"{self.path}, at {self.inside}"
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self.span or (0, None)
@@ -117,7 +113,7 @@ class Source:
                     continue
                 self._check_values(line, self.bytes_read)
                 try:
-                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
+                    value = loads(line.removeprefix(BOM) if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
                     self._raise_or_skip(
                         InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
@@ -143,7 +139,7 @@ class Source:
             raise InputError(
                 f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one per line"
             )
-        return content.removeprefix(b"\xef\xbb\xbf")
+        return content.removeprefix(BOM)
 
     def text(self) -> str:
         """Read the whole file as text."""
@@ -177,16 +173,18 @@ class Source:
                 for index, member in enumerate(value):
                     yield from self.read_numbered(one, member, f"{at}/{index}")
             else:
-                with self.handle_errors():
-                    if (trace := one(value, at)) is not None:
-                        yield trace
+                yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self.number = self.number, self.number + 1
+        for trace in self._read_one(one, value, at):
+            trace.number = number
+            yield trace
+
+    def _read_one(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         with self.handle_errors():
             if (trace := one(value, at)) is not None:
-                trace.number = number
                 yield trace
 
     @contextmanager
@@ -221,7 +219,3 @@ class Source:
         """Return the unknown items since the last call: those of the trace just read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
-
-    def count_other_endpoint(self) -> None:
-        """Count an exchange with another endpoint, which is not read."""
-        self.summary.passed_over += 1

@@ -146,7 +146,7 @@ def convert_traces(
         for rows, mentions in writer.read_postponed(new_ids):
             writer.add(converter.convert_rows(rows, mentions), summary)
         writer.finish(new_ids, summary, opens_named=read.opens_named)
-        check_tools_called(read.tools, summary.called_tools)
+        check_tools_called(read.tool_rule, summary.called_tools)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
     for pairs in said.values():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Literal, overload
 
 import polars as pl
@@ -116,20 +117,26 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
         uses=uses,
     )  # fmt: skip
-    summary, names = Summary(), QueryNames()
-    frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
-    new_ids = names.join(options, summary)
-    check_tools_called(tools, summary.called_tools)
-    summary.give_notices()
+    (results, *tables), summary = read_frames(paths, options, ["costs"] * costs + ["uses"] * uses, jobs=jobs)
     if report is not None:
         report(summary)
-    results, spent, mentions = (rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True))
-    tables = [results, *([spent] if costs else [])]
     if uses:
-        found = tabulate_uses(mentions, add_documents(results))
+        found = tabulate_uses(tables.pop(), add_documents(results))
         tables.append(finish_uses(found, opens_named=options.opens_named))
-    return tuple(tables) if len(tables) > 1 else results
+    return (results, *tables) if tables else results
 
 
-def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    return rows.to_frame(), rows.to_table("costs"), rows.to_table("uses")
+def read_frames(
+    paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
+) -> tuple[list[pl.DataFrame], Summary]:
+    """Read the results in traces and other tables of `ResultRows`, with the counts of the reading."""
+    summary, names = Summary(), QueryNames()
+    frames = list(read_batches(paths, options, partial(_to_frames, tables), summary, names, jobs=jobs))
+    new_ids = names.join(options, summary)
+    check_tools_called(options.tool_rule, summary.called_tools)
+    summary.give_notices()
+    return [rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True)], summary
+
+
+def _to_frames(tables: Sequence[str], rows: ResultRows) -> list[pl.DataFrame]:
+    return [rows.to_frame(), *map(rows.to_table, tables)]

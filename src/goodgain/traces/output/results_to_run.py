@@ -87,9 +87,6 @@ def name_results(results: Any) -> pl.DataFrame:
     Returns:
         query_id, iteration, search, rank, name (the doc_id that `to_run` gives to it), url, title, snippet, search_query;
         a text is null if the frame has none. Rows of searches without results are left out.
-
-    Raises:
-        InputError: columns are missing.
     """
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
@@ -100,9 +97,6 @@ def list_searches(results: Any, *, system: str | None = None) -> pl.DataFrame:
 
     Returns:
         query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
-
-    Raises:
-        InputError: columns are missing, or the system is.
     """
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), system, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)

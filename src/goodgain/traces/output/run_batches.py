@@ -62,8 +62,8 @@ class OutputFiles(NamedTuple):
     @property
     def known(self) -> list[Path]:
         """The files whose names are known from the beginning."""
-        run, results = [self.run] if self.is_one_run else [], [] if self.results is None else [self.results]
-        return [*run, *results, *self.tables.values()]
+        fixed = [self.run if self.is_one_run else None, self.results]
+        return [*filter(None, fixed), *self.tables.values()]
 
 
 class ConvertedBatch(NamedTuple):
@@ -128,9 +128,7 @@ class BatchConverter:
         if self.deduplicate is None or frame.is_empty():
             return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
-        lacking = pl.lit(True)
-        if not self.deduplicate_all:
-            lacking = LACKS_IDS
+        lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
         if self.earlier is not None:
             earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
             options["earlier"] = earlier
@@ -201,11 +199,7 @@ class OutputWriter:
         self._mentions: list[pl.DataFrame] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
-        """Write a batch.
-
-        Raises:
-            InputError: there are several runs, but only one output.
-        """
+        """Write a batch."""
         if self._files.is_one_run:
             self._check_one_run(summary)
         for name, run in batch.runs:
@@ -226,38 +220,25 @@ class OutputWriter:
         self.deduplicated += batch.deduplicated
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`.
-
-        Raises:
-            InputError: the traces do not hold the chosen system.
-        """
+        """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
         for name, batches in self._tables.items():
-            path = self._files.tables[name]
-            if name == "uses":  # their queries were renamed before
-                rows = self._name_as_runs(finish_uses(pl.concat(batches), opens_named=opens_named))
-                self._appends[path](encode_rows(rows, path))
-                continue
-            rows = rename_queries(pl.concat(batches), new_ids)
+            path, rows = self._files.tables[name], pl.concat(batches)
+            if name != "uses":  # their queries were renamed before
+                rows = rename_queries(rows, new_ids)
             if name == "queries":  # a query has the same text in all systems
                 rows = rows.filter(pl.col("text").str.strip_chars() != "").select("query_id", "text")
                 rows = rows.unique("query_id", keep="first", maintain_order=True)
-            elif name == "outcomes":
-                rows = self._widen_outcomes(rows, path)
             elif name == "costs":
                 rows = self._name_as_runs(rows)
+            elif name == "uses":
+                rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
+            elif name == "outcomes":
+                rows = _widen_outcomes(self._name_as_runs(rows), path)
             self._appends[path](encode_rows(rows, path))
-
-    def _widen_outcomes(self, rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-        """Return a row for each query, system and replicate, with a column for each outcome."""
-        if rows.is_empty():
-            notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
-        names = rows.get_column("outcome").unique(maintain_order=True).to_list()
-        key = ["query_id", "system", "replicate"]
-        return self._name_as_runs(rows).pivot("outcome", on_columns=names, index=key, values="value")
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows whose systems have the names of the files of their runs, as curve and compare call them."""
@@ -325,6 +306,14 @@ class OutputWriter:
                 "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
             )
         warn_of_escaped_ids(self._escaped, self._files.run)
+
+
+def _widen_outcomes(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return a row for each query, system and replicate, with a column for each outcome."""
+    if rows.is_empty():
+        notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
+    names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+    return rows.pivot("outcome", on_columns=names, index=["query_id", "system", "replicate"], values="value")
 
 
 def _make_file_name(name: str) -> str:

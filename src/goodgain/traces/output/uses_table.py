@@ -45,16 +45,13 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
         failed_opens=(opened & failed).sum().cast(pl.Int64),
         cited=(pl.col("kind") == "cite").any(),
     )
-    in_order = found.sort(_PLACE, maintain_order=True)
-    position = pl.int_range(1, pl.len() + 1).over(*_RUN, "iteration")
     returned = (
-        in_order.with_columns(position=position)
-        .group_by([*_RUN, "document"], maintain_order=True)
-        .agg(returned_at=pl.col("iteration").first(), rank=pl.col("position").first())
+        found.sort(_PLACE, maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over(*_RUN, "iteration"))
+        .group_by(*_RUN, doc_id="document", maintain_order=True)
+        .agg(returned_at=pl.col("iteration").first(), rank=pl.col("rank").first())
     )
-    both = returned.rename({"document": "doc_id"}).join(
-        used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
-    )
+    both = returned.join(used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
     queries = mentions.filter(pl.col("kind") == "query").select(*_RUN, "answered", "can_open")
     whole = queries.join(both, on=_RUN, how="left", nulls_equal=True, maintain_order="left_right")
     return whole.select(
@@ -101,9 +98,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
     """Return the uses of whole systems, with null opens for a system whose logs have no call that opens a document.
 
-    Args:
-        uses: what `tabulate_uses` returned, of all queries.
-        opens_named: whether the caller named a tool that opens documents, so that no call of it means zero opens.
+    If the caller named a tool that opens documents (`opens_named`), no call of it means zero opens.
     """
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

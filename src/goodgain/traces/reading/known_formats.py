@@ -80,11 +80,7 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 
 
 def get_format(name: str) -> Format:
-    """Return the format of a name.
-
-    Raises:
-        InputError: no format has that name.
-    """
+    """Return the format of a name."""
     known = formats()
     if not isinstance(name, str) or name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
@@ -94,46 +90,47 @@ def get_format(name: str) -> Format:
 def detect_format(path: Path, head: FileHead) -> Format | None:
     """Return the one format that claims a file; None if no format does.
 
-    Raises:
-        InputError: several formats claim it, or its beginning tells nothing: a wrong format would give wrong numbers.
+    If several do, or the beginning of the file tells nothing, this is an error: a wrong format would give wrong numbers.
     """
-    known = formats()
-    claims = [trace_format for trace_format in known.values() if _is_claimed_by(trace_format, path, head)]
+    claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
     if claims:
         names = " and ".join(trace_format.name for trace_format in claims)
         raise InputError(f"{path}: could be {names}; say which with format=")
     if not head.raw.strip():
-        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(formats())})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
-            f"format=: {', '.join(known)}"
+            f"format=: {', '.join(formats())}"
         )
     return None
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
     """Return the function that reads a value, if exactly one format claims it."""
-    claims = [known for known in formats().values() if _is_claimed_by(known, Path(head.name), head)]
+    claims = _find_claims(Path(head.name), head)
     return claims[0].read if len(claims) == 1 else None
 
 
 def is_claimed(name: str, head: FileHead) -> bool:
     """Return whether the named format or, for `auto`, any format claims a file."""
-    known = [*formats().values()] if name == "auto" else [get_format(name)]
-    return any(_is_claimed_by(trace_format, Path(head.name), head) for trace_format in known)
+    return bool(_find_claims(Path(head.name), head, name))
 
 
-def _is_claimed_by(trace_format: Format, path: Path, head: FileHead) -> bool:
-    """Return whether a format claims a file; an error of a plugin names the plugin."""
-    try:
-        return trace_format.sniff(head)
-    except Exception as error:
-        if not trace_format.is_plugin:
-            raise
-        raise InputError(
-            f"{path}: the plugin format {trace_format.name} failed on it ({type(error).__name__}: {error}); "
-            "name the format with format=, or repair or uninstall the plugin"
-        ) from error
+def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
+    """Return which formats claim a file: all that do, or only the named one; an error of a plugin names the plugin."""
+    claims = []
+    for known in formats().values() if name == "auto" else [get_format(name)]:
+        try:
+            if known.sniff(head):
+                claims.append(known)
+        except Exception as error:
+            if not known.is_plugin:
+                raise
+            raise InputError(
+                f"{path}: the plugin format {known.name} failed on it ({type(error).__name__}: {error}); "
+                "name the format with format=, or repair or uninstall the plugin"
+            ) from error
+    return claims

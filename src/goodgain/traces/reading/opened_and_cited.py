@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from goodgain.dedup.urls import parse_url
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Turn
-from goodgain.traces.tool_outputs.outcomes import brings_no_page
+from goodgain.traces.tool_outputs.outcomes import BETWEEN_BLOCKS, brings_no_page
 from goodgain.traces.tool_outputs.result_objects import normalise_key
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 from goodgain.traces.tools import has_answer
@@ -26,8 +26,6 @@ _NAMES = (
 _DOUBTFUL, _POSITIONS = {"id", "ids", "page", "source"}, ("cursor", "index")
 #: A name that Codex gives to what its web tool returned; the log does not say which document it is.
 _REFERENCE = re.compile(r"turn\d+[a-z]+\d+")
-#: Tongyi's tool writes it between the pages of several URLs.
-_BETWEEN_PAGES = "\n=======\n"
 #: A limit against malicious logs: arguments and citations nested deeper are not read.
 _MAX_DEPTH = 6
 
@@ -110,8 +108,7 @@ def read_uses(
     """Read what a turn opened and cited.
 
     Args:
-        turn: the turn.
-        iterations: its searches.
+        turn, iterations: the turn, and its searches.
         opens: its calls that open documents, in order, each with the last iteration before it.
         can_open: whether the trace has a call that opens a document.
     """
@@ -154,7 +151,7 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
         is_name = not (isinstance(value, int) and key in (*_DOUBTFUL, *_POSITIONS))
         if place is not None or (is_name and not _REFERENCE.fullmatch(str(value))):
             found[None if place else str(value), place] = None
-    pages = call.output.split(_BETWEEN_PAGES) if isinstance(call.output, str) else []
+    pages = call.output.split(BETWEEN_BLOCKS) if isinstance(call.output, str) else []
     outputs = pages if len(pages) == len(found) else [call.output] * len(found)
     for (name, place), output in zip(found, outputs, strict=True):
         failed = call.failed or (output is not UNANSWERED and brings_no_page(output))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from goodgain.errors import InputError
@@ -15,10 +16,6 @@ from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
-from goodgain.traces.tools import find_needed_argument, has_argument, is_chosen
-
-#: The field of the summary that counts searches of each status without results.
-_COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
 
 
 class Query(NamedTuple):
@@ -37,20 +34,12 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace: its last turn, its last turn that searched, or all its turns.
-
-    Raises:
-        InputError: results cannot be read or are not recorded, and the options say to raise; or something in the trace
-            is not understood, and it has no search or `strict` is set.
-    """
-    if options.strict and trace.unknown:
-        raise make_strict_error(trace.unknown[0])
+    """Read the queries of a trace: its last turn, its last turn that searched, or all its turns."""
+    count_unknown(trace.unknown, options, summary)
     used = _choose_turns(trace, options)
     if options.query_text is not None:
         _set_question(trace, used[0], options.query_text)
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
-    for unknown in trace.unknown:
-        summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
@@ -89,24 +78,22 @@ def _count_searches(turn: Turn, options: ReadOptions) -> int:
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
     """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
-    if call.is_search is not None:
-        return call.is_search
-    if not options.is_search_tool(call.tool):
-        return False
-    needed = find_needed_argument(call.tool)
-    return needed is None or is_chosen(options.is_search_tool, call.tool) or has_argument(call.arguments, needed)
+    return options.tool_rule.searches_with(call.tool, call.arguments) if call.is_search is None else call.is_search
 
 
 def _is_open(call: ToolCall, options: ReadOptions) -> bool:
     """Return whether a call opens a document: by its format, else by its name."""
-    return bool(call.opened) if call.opened is not None else not call.is_search and options.is_open_tool(call.tool)
+    return bool(call.opened) if call.opened is not None else not call.is_search and options.tool_rule.opens(call.tool)
 
 
-def make_strict_error(unknown: UnknownItem) -> InputError:
-    """Return the error for an item that is not understood, if the caller chose `strict`."""
-    return InputError(
-        f"{_describe(unknown)}, and strict=True allows no such item; without it, a notice replaces the error"
-    )
+def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
+    """Count items that are not understood; with `strict`, the first one raises."""
+    for unknown in items:
+        if options.strict:
+            raise InputError(
+                f"{_describe(unknown)}, and strict=True allows no such item; without it, a notice replaces the error"
+            )
+        summary.count_unknown(unknown.what, format_place(unknown.at))
 
 
 def _describe(unknown: UnknownItem) -> str:
@@ -123,13 +110,10 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         searches: list[SearchCall] = []
         beside: list[tuple[int, ToolCall]] = []
         for call in step.calls:
-            is_search = _is_search(call, options)
-            is_open = (
-                bool(call.opened) if call.opened is not None else not is_search and options.is_open_tool(call.tool)
-            )
+            is_open = _is_open(call, options)
             if is_open:  # one beside a search in a step belongs to the iteration before
                 beside.append((0 if iteration == "step" else len(searches), call))
-            if is_search:
+            if _is_search(call, options):
                 searches.append(_read_search(call, options, summary))
                 continue
             summary.skipped_tools[call.tool] += 1
@@ -197,18 +181,14 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":
-        name = _COUNTER_NAMES[outcome.status]
+        name = "failed" if outcome.status == "error" else outcome.status
         setattr(summary, name, getattr(summary, name) + 1)
     asked = call.queries if call.queries is not None else call.arguments
     return SearchCall(outcome.status, outcome.results, asked, call.call_id)
 
 
 def check_blank(summary: Summary) -> None:
-    """Check that some search has recorded results.
-
-    Raises:
-        UnrecordedError: all searches have an empty text in place of their results.
-    """
+    """Raise if all searches have an empty text in place of their results."""
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
             f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "

@@ -101,11 +101,7 @@ _Runs = dict[RunName, dict[str, NamedQuery]]
 
 
 def read_query_ids(source: Any) -> QueryIds:
-    """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame.
-
-    Raises:
-        InputError: the table cannot be read, lacks a column or a value, or gives two ids to one text or log.
-    """
+    """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame."""
     frame, rows = _read_frame(source, "query_ids=")
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
@@ -131,11 +127,7 @@ def read_query_ids(source: Any) -> QueryIds:
 
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:
-    """Read the ids and questions of an earlier conversion, which `queries=` wrote.
-
-    Raises:
-        InputError: they cannot be read, lack a column, or have two questions for one id.
-    """
+    """Read the ids and questions of an earlier conversion, which `queries=` wrote."""
     frame, rows = _read_frame(source, "earlier_queries=")
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{rows.label}: needs the columns query_id and text, as written by queries=")
@@ -164,9 +156,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 class QueryNames:
     """The queries read so far, by their run and id.
 
-    Args:
-        earlier: the queries of an earlier conversion; their ids take precedence.
-        earlier_at: their place, for errors.
+    The ids of `earlier` queries, those of an earlier conversion, take precedence; `earlier_at` is their place, for errors.
     """
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
@@ -176,12 +166,7 @@ class QueryNames:
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
     def add(self, query: NamedQuery) -> None:
-        """Add a query.
-
-        Raises:
-            InputError: another query of the run has this id; or `query_id=` is a field of some traces, and a constant for
-                others. It names both places.
-        """
+        """Add a query."""
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
             system, replicate = query.run
@@ -206,10 +191,6 @@ class QueryNames:
 
         Queries with one id are one query. So are queries of different runs with one question, unless a run has the
         question twice. The first run keeps its ids.
-
-        Raises:
-            InputError: a query of two systems has one id and two questions, or joining by question would give one run
-                two queries of one id.
         """
         for query in (query for queries in self._runs.values() for query in queries.values()):
             if query.source == "ignored":

@@ -11,7 +11,7 @@ from goodgain.errors import InputError
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import OPEN, ChosenTools, ToolPredicate, find_open_predicate, make_tool_predicate
+from goodgain.traces.tools import OPEN, ChosenTools, ToolPredicate, make_tool_predicate
 
 QueryId = str | Callable[[Trace], str]
 #: A table of query ids: by the key of the question, or by the name of the log.
@@ -22,11 +22,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "iteration": (None, "step", "call"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
-    "citations": (True, False),
-    "reranked": (True, False),
-    "strict": (True, False),
-    "costs": (True, False),
-    "uses": (True, False),
+    **dict.fromkeys(("citations", "reranked", "strict", "costs", "uses"), (True, False)),
 }
 
 
@@ -59,39 +55,31 @@ class ReadOptions:
                 raise InputError(f"{name}={value!r} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
-        if (
-            self.query_id is not None
-            and not callable(self.query_id)
-            and not (isinstance(self.query_id, str) and self.query_id)
-        ):
+        is_id = callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)
+        if self.query_id is not None and not is_id:
             raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
-        if self.query_text is not None and not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
-            raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
-        if self.query_text is not None and self.turns == "all":
-            raise InputError(
-                "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
-            )
+        if self.query_text is not None:
+            if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
+                raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
+            if self.turns == "all":
+                raise InputError(
+                    "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
+                )
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
             raise InputError("tag= takes a text, the name of the system, or None")
-        self.is_search_tool  # noqa: B018  # checks `tools`
+        self.tool_rule  # noqa: B018  # checks `tools`
 
     @cached_property
-    def is_search_tool(self) -> ToolPredicate:
-        """The predicate for `tools`."""
+    def tool_rule(self) -> ChosenTools:
+        """What `tools` says."""
         return make_tool_predicate(self.tools)
-
-    @cached_property
-    def is_open_tool(self) -> ToolPredicate:
-        """The predicate for tools that open documents, by `tools`."""
-        return find_open_predicate(self.is_search_tool)
 
     @property
     def opens_named(self) -> bool:
         """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
-        rule = self.is_search_tool
-        return isinstance(rule, ChosenTools) and OPEN in rule.decisions.values()
+        return OPEN in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:

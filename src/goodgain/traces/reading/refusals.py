@@ -46,7 +46,7 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     path = options.query_id if isinstance(options.query_id, str) and options.query_id.startswith("/") else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
-        skip=options.errors == "skip", is_search=options.is_search_tool, query_path=path, find_reader=find_reader,
+        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, find_reader=find_reader,
     )  # fmt: skip
 
 
@@ -94,17 +94,13 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
     searches = sum(summary.searches.values())
     tools = ", ".join(f"{name} {count}" for name, count in summary.searches.most_common(5))
     faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
-    counted = [
-        count_of(summary.traces, "query", "queries"),
-        f"{count_of(searches, 'search', 'searches')}: {tools}{', ...' if len(summary.searches) > 5 else ''}",
-        ", ".join(
-            [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
-        ),
-    ]
+    counted = f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}"
+    more = ", ..." if len(summary.searches) > 5 else ""
+    found = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
     from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
     where = f"; {from_field}" if ids else ""
     return (
-        f"by shape: {counted[0]}, {counted[1]}; {counted[2]}{where}; pass format='shape' to take this",
+        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass format='shape' to take this",
         _write_example(*first),
     )
 

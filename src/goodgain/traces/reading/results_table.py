@@ -53,23 +53,24 @@ class ResultRows:
     def __len__(self) -> int:
         return len(self._results)
 
-    def add(self, query: Query, query_id: str, system: str | None, replicate: str | None) -> None:
-        """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
+    def add(self, query: Query, *of: str | None) -> None:
+        """Add the results of the searches of a query: of its id, system and replicate.
+
+        A query that never searched has one row with iteration 0.
+        """
         turn = query.turn.index
-        self._tables["queries"].append((query_id, system, replicate, query.turn.user_text))
+        self._tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
-            self._tables["traces"].append((query_id, system, replicate, query.turn.trace_id))
+            self._tables["traces"].append((*of, query.turn.trace_id))
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
-                self._searches.append(
-                    (query_id, system, replicate, turn, iteration, number, search.call_id, search, search.status)
-                )
+                self._searches.append((*of, turn, iteration, number, search.call_id, search, search.status))
                 self._counts.append(len(found))
                 self._results += found
         if not query.iterations:
             status = "unrecorded" if query.left_out else None
-            self._searches.append((query_id, system, replicate, turn, 0, 0, None, None, status))
+            self._searches.append((*of, turn, 0, 0, None, None, status))
             self._counts.append(1)
             self._results += _NO_RESULT
 
@@ -78,20 +79,19 @@ class ResultRows:
             values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
             if iteration or not query.iterations or values.count(None) < len(values):
                 calls = len(query.iterations[iteration - 1]) if iteration else 0
-                self._tables["costs"].append((query_id, system, replicate, iteration, calls, *values))
+                self._tables["costs"].append((*of, iteration, calls, *values))
 
         if query.uses is not None:
-            of, uses = (query_id, system, replicate), query.uses
-            no_place = (None, None, None)
-            self._tables["uses"].append((*of, "query", None, None, *no_place, None, uses.answered, uses.can_open))
+            answered, can_open, no_place = query.uses.answered, query.uses.can_open, (None, None, None)
+            self._tables["uses"].append((*of, "query", None, None, *no_place, None, answered, can_open))
             self._tables["uses"] += [
                 (*of, one.kind, one.iteration, one.name, *(one.place or no_place), one.failed, None, None)
-                for one in uses.mentions
+                for one in query.uses.mentions
             ]
 
-    def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
-        """Add the outcomes that a log records for a query: its id, system and replicate."""
-        self._tables["outcomes"] += [(*query, name, value) for name, value in outcomes.items()]
+    def add_outcomes(self, outcomes: Mapping[str, float], *of: str | None) -> None:
+        """Add the outcomes that a log records for a query: of its id, system and replicate."""
+        self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
 
     @property
     def all_have_ids(self) -> bool:

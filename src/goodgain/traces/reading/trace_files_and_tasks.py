@@ -7,7 +7,6 @@ import pickle
 import signal
 import stat
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,7 +16,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import compression, explain_read_errors, make_path, open_plain
 from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs, read_head
@@ -56,11 +55,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files that paths name; a directory stands for the files in it with an ending of traces.
-
-    Raises:
-        InputError: there are no files, a path does not exist, one file is named twice, or a system has no name.
-    """
+    """Return the files that paths name; a directory stands for the files in it with an ending of traces."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -157,11 +152,7 @@ def _split_lines(file: TraceFile) -> Iterator[TraceFile]:
 
 
 def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], jobs: int) -> Iterator[Value]:
-    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all.
-
-    Raises:
-        InputError: the function cannot be given to another process, or a process ended early.
-    """
+    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all."""
     try:
         pickle.dumps(function)
     except Exception as error:
@@ -182,10 +173,10 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
 
 def _record_notices(function: Callable[[Task], Value], task: Task) -> tuple[Value, list[str]]:
     """Return the value and the notices given meanwhile; the user's process gives them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodgainNotice)
+    given: list[GoodgainNotice] = []
+    with collect_notices(given.append):
         value = function(task)
-    return value, [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
+    return value, list(map(str, given))
 
 
 def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
@@ -233,11 +224,10 @@ def _block_interrupts() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """End this process as soon as its parent has ended, even if killed: it would hold the parent's pipes open."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
 
+    def wait() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
 
-def _wait_for_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()

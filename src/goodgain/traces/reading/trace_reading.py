@@ -11,18 +11,12 @@ from typing import Generic, NamedTuple, TypeVar
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
-from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, make_strict_error, read_queries
-from goodgain.traces.reading.query_ids import (
-    NamedQuery,
-    QueryNames,
-    name_queries,
-    name_run,
-)
+from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, count_unknown, read_queries
+from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.traces.reading.results_table import ResultRows
@@ -60,9 +54,6 @@ def read_batches(
     """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
 
     `finish` is called in the process that read the rows.
-
-    Raises:
-        InputError: as in `read_traces`.
     """
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
@@ -186,10 +177,7 @@ def _read_log(
         is_empty = False
         trace.unknown += source.take_unknown()
         yield trace, trace_format, source
-    for unknown in source.take_unknown():  # items after the last trace
-        if options.strict:
-            raise make_strict_error(unknown)
-        summary.count_unknown(unknown.what, format_place(unknown.at))
+    count_unknown(source.take_unknown(), options, summary)  # items after the last trace
     if is_empty and summary.errors == errors and file.span is None:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format="

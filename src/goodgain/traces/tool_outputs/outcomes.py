@@ -19,10 +19,12 @@ FAILURES = (
     *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
     "Web search error: ",
 )
-#: The beginning of a text with a model's prose in place of a list of results: Gemini CLI without `Sources:`.
-PROSE_INSTEAD = "Web search results for "
-#: How Claude Code reports no results, among a model's prose.
-_CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
+#: How Gemini CLI begins; without `Sources:`, a model's prose follows in place of a list of results.
+GEMINI_CLI = "Web search results for "
+#: How Claude Code begins, and how it reports no results, among a model's prose.
+CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
+#: Tongyi's tools write it between the results of several queries, and between the pages of several URLs.
+BETWEEN_BLOCKS = "\n=======\n"
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
 
@@ -110,7 +112,7 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
 
 def is_nothing_found(text: str) -> bool:
     """Return whether a text begins like a report of no results, and names no URL."""
-    if text.startswith(_CLAUDE_CODE):
+    if text.startswith(CLAUDE_CODE):
         return _NO_LINKS in text
     if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
         return False

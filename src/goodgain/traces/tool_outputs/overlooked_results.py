@@ -22,17 +22,8 @@ _NO_RESULTS = {
 }
 #: Fields of logs that count, describe or cite, or hold a program's own notes.
 _NOTES = {
-    "metadata",
-    "meta",
-    "extra",
-    "extras",
-    "tags",
-    "usage",
-    "citations",
-    "annotations",
-    "tools",
-    "functions",
-    "toolchoice",
+    *("metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations"),
+    *("tools", "functions", "toolchoice"),
 }
 #: Keys under which a call names its tool, and keys of its query.
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}

@@ -5,7 +5,7 @@ The members of a list decide whether it is a list of results. A sentence is neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,10 +20,11 @@ from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs import text_blocks as blocks
 from goodgain.traces.tool_outputs import text_lists as lists
 from goodgain.traces.tool_outputs.outcomes import (
+    BETWEEN_BLOCKS,
     EMPTY,
     ERROR,
     FAILURES,
-    PROSE_INSTEAD,
+    GEMINI_CLI,
     UNPARSED,
     Outcome,
     counts_nothing,
@@ -58,7 +59,7 @@ Parse = Callable[[Any], Iterable[Any] | None]
 
 #: The readers of texts by the names of their layouts in the docs, in the order tried; each returns None for text in another
 #: layout. Layouts of one product come first. Links come late: numbered lists and blocks have lines that look like a bare link.
-LAYOUTS: dict[str, Callable[[str], list[Result] | None]] = {
+LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
     "links of Claude Code": blocks.read_claude_code,
     "sources of Gemini CLI": blocks.read_gemini_cli,
     "hits of Codex": blocks.read_codex,
@@ -79,8 +80,6 @@ LAYOUTS: dict[str, Callable[[str], list[Result] | None]] = {
 }
 #: They may have links that are not results, in a model's prose or in whole pages.
 _WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
-#: Tongyi's search tool writes it between the results of several queries in one call.
-_BLOCK_SEPARATOR = "\n=======\n"
 #: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
 #: Longer answers of tools that do not search are pages, and are not checked. JSON may be longer than other text.
@@ -92,9 +91,6 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
     `parse` is called first, and can override the readers here; they read the output if it returns None. `doc_type` is the
     type of all results, if the tool gives it.
-
-    Raises:
-        InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
     """
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
@@ -196,8 +192,8 @@ class _OutputReader(NamedTuple):
             except NotJSONError:
                 if (many := parse_concatenated(stripped)) is not None:
                     return self.read_list(many, depth - 1)
-        if _BLOCK_SEPARATOR in text:
-            return self.read_blocks(text.split(_BLOCK_SEPARATOR), depth)
+        if BETWEEN_BLOCKS in text:
+            return self.read_blocks(text.split(BETWEEN_BLOCKS), depth)
         says_nothing = is_nothing_found(stripped)
         if says_nothing and "\n" not in stripped:
             return EMPTY
@@ -206,7 +202,7 @@ class _OutputReader(NamedTuple):
             return outcome
         if says_nothing:
             return EMPTY
-        return Outcome("unrecorded") if stripped.startswith(PROSE_INSTEAD) else UNPARSED
+        return Outcome("unrecorded") if stripped.startswith(GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text in the first layout that knows it, or the value in it."""

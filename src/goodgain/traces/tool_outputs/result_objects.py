@@ -119,11 +119,7 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
 
 
 def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
-    """Return the results that objects describe, ranked in their order; None if one of them does not describe a result.
-
-    Raises:
-        InputError: an id or URL is neither text nor a number.
-    """
+    """Return the results that objects describe, ranked in their order; None if one of them does not describe a result."""
     results: list[Result] = []
     for rank, item in enumerate(items, start=1):
         if (found := read_object(item, rank, at)) is None:
@@ -136,9 +132,6 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     """Return the result that an object describes; None if it has neither id, URL, title nor text.
 
     Inner objects give only what the outer one lacks.
-
-    Raises:
-        InputError: the id or URL is neither text nor a number.
     """
     found: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()

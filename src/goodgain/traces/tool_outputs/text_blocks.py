@@ -6,10 +6,12 @@ The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from itertools import chain
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.model import Pairs, Result
+from goodgain.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
 from goodgain.traces.tool_outputs.text_lists import (
     BRACKET,
@@ -48,8 +50,7 @@ _JINA_LABELS = {
     "Published Time": "published",
     "Date": "published",
 }
-_CLAUDE_BEGINNINGS, _LINKS = ("Web search results for query:", "Links: ["), "Links: ["
-_GEMINI = "Web search results for "
+_LINKS = "Links: ["
 #: `[1] title (uri)`, below the line `Sources:`.
 _SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
 #: The line below the title and address of a hit of Codex's web tool: its mark, notes, and text.
@@ -79,12 +80,12 @@ _PART = re.compile(rf"\s*<(?P<name>{'|'.join(_PARTS)})>")
 _Block = dict[str, list[str]]
 
 
-def read_labelled(text: str) -> list[Result] | None:
+def read_labelled(text: str) -> Sequence[Result] | None:
     """Read blocks; the first label begins a new one each time, even if the line belongs to a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
-def read_ruled(text: str) -> list[Result] | None:
+def read_ruled(text: str) -> Sequence[Result] | None:
     """Read blocks between rules (`---`): a rule separates two of them only if the first label follows it."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
@@ -124,15 +125,15 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
     return blocks
 
 
-def _make_results(blocks: list[_Block]) -> list[Result] | None:
+def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
     """Make a result of each block; None if one of them has neither an address nor a title with a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
-    return [*(read_objects(objects, "text") or ())] or None
+    return read_objects(objects, "text")
 
 
-def read_tavily(text: str) -> list[Result] | None:
+def read_tavily(text: str) -> Sequence[Result] | None:
     """Read the text after `Detailed Results:`, without the pictures at the end."""
     before, mark, after = text.partition(_TAVILY_LIST)
     if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
@@ -164,7 +165,7 @@ def _begin_jina(lines: list[str], index: int) -> Entry | None:
     return Entry(found["value"], None, [], number=int(found["n"]))
 
 
-def read_jina(text: str) -> list[Result] | None:
+def read_jina(text: str) -> Sequence[Result] | None:
     """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
     blocks: list[_Block] = []
     for entry in split_entries(_begin_jina, text):
@@ -182,21 +183,15 @@ def read_jina(text: str) -> list[Result] | None:
     return _make_results(blocks)
 
 
-def read_claude_code(text: str) -> list[Result] | None:
+def read_claude_code(text: str) -> Sequence[Result] | None:
     """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
-    if not text.startswith(_CLAUDE_BEGINNINGS):
+    if not text.startswith((CLAUDE_CODE, _LINKS)):
         return None
-    members: list[Any] = []
-    for line in text.splitlines():
-        if line.startswith(_LINKS):
-            try:
-                found = loads(line[len(_LINKS) - 1 :])
-            except NotJSONError:
-                return None
-            members += found
-    if not members or not all(isinstance(member, dict) for member in members):
+    lists = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
+    if not all(isinstance(links, list) for links in lists):
         return None
-    return [*(read_objects(members, "text") or ())] or None
+    members = list(chain.from_iterable(lists))
+    return read_objects(members, "text") if all(isinstance(member, dict) for member in members) else None
 
 
 def _split_source(text: str) -> Entry | None:
@@ -213,7 +208,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
 def read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of the text."""
     _, mark, after = text.rpartition("\nSources:\n")
-    return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(_GEMINI) else None
+    return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:

@@ -6,14 +6,14 @@ Each reader returns the value and the text around it, or None.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import orjson
 
-from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
+from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_values
 
 #: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
 _MAX_PYTHON = 1 << 20
@@ -36,7 +36,6 @@ _FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULT
 _VALUE_START = re.compile(r"^[ \t]{0,8}(?=[\[{])|(?<=: )(?=[\[{])", re.MULTILINE)
 _JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
 _MAX_STARTS = 20
-_SPACES = re.compile(r"[,\s]*+")
 
 
 def _read_python(text: str) -> tuple[Any, str] | None:
@@ -144,24 +143,13 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
 
     JSON that is cut off or damaged has no value: its other parts are not the whole.
     """
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
-    for number, start in enumerate(_VALUE_START.finditer(text)):
-        if number == _MAX_STARTS:
-            return None
-        values: list[Any] = []
-        at = start.end()
-        if _JSON_START.match(text, at) is None:
+    for start in islice(_VALUE_START.finditer(text), _MAX_STARTS):
+        if _JSON_START.match(text, start.end()) is None:
             continue  # a mark such as [1] or [Note]
-        while _JSON_START.match(text, at):
-            try:
-                value, at = decoder.raw_decode(text, at)
-                orjson.dumps(value)
-            except (ValueError, RecursionError, TypeError):  # TypeError: a lone surrogate, or nested too deep
-                return None
-            values.append(value)
-            if spaces := _SPACES.match(text, at):
-                at = spaces.end()
-        return values[0] if len(values) == 1 else _join_values(values), text[: start.start()] + "\n" + text[at:]
+        if (found := parse_values(text, start.end(), _JSON_START)) is None:
+            return None
+        values, end = found
+        return values[0] if len(values) == 1 else _join_values(values), text[: start.start()] + "\n" + text[end:]
     return None
 
 
