@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ir_measures
 import polars as pl
@@ -49,9 +49,6 @@ from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
-
-if TYPE_CHECKING:
-    pass
 
 #: The name of the system of a baseline file.
 _BASELINE = "baseline"

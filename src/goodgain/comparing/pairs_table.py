@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -72,28 +70,6 @@ def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
         more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
         more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Findings:
-    """The tables of a comparison; `Comparison` says what they hold, and writes them."""
-
-    systems: pl.DataFrame
-    coverage: pl.DataFrame
-    means: pl.DataFrame
-    pairs: pl.DataFrame
-    values: pl.DataFrame
-    baseline: str | None
-    notes: tuple[str, ...]
-    signature: dict[str, Any]
-    groups: pl.DataFrame | None
-    correlations: pl.DataFrame | None
-    outcomes: pl.DataFrame | None
-    scores: Mapping[str, Scores]
-    replicates: pl.DataFrame
-    flips: pl.DataFrame
-    noise: pl.DataFrame
-    detectable: pl.DataFrame
 
 
 def compare_pairs(

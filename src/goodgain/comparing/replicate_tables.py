@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison_notes import Note
-from goodgain.comparing.pairs_table import Findings, arrange_values
+from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.rendering import Grid, count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
@@ -28,6 +28,9 @@ from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 _REPLICATES = {
     "system": pl.String,
@@ -219,7 +222,7 @@ def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: st
     return f"a difference of {known['difference']:.4f} in {known['measure']}; {number}"
 
 
-def build_replicate_grids(comparison: Findings, places: int, *, brief: bool) -> list[Grid]:
+def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:
     """Return the tables of replicates, noise and flips that have rows; `brief`: without the variances."""
     replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {

@@ -10,13 +10,14 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import ir_measures
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.comparing.pairs_table import Findings, arrange_values, average_rows, drop_incomplete
+from goodgain.comparing.pairs_table import arrange_values, average_rows, drop_incomplete
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.statistical_tests import (
     Matrix,
@@ -32,6 +33,9 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.measures.scores import Scores
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
@@ -191,7 +195,7 @@ class _Line:
 
 
 def check_requirements(
-    found: Findings | Scores | Mapping[str, Scores],
+    found: Comparison | Scores | Mapping[str, Scores],
     requirements: Iterable[Requirement | str],
     *,
     alpha: float = 0.05,
