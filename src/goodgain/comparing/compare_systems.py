@@ -18,7 +18,7 @@ from goodgain.comparing.pairs_table import (
     add_costs,
     arrange_values,
     compare_pairs,
-    correct_over_groups,
+    decide,
     drop_incomplete,
     tabulate_means,
     tabulate_systems,
@@ -196,7 +196,7 @@ def compare(
     matched = drop_incomplete(tested)
     about = tabulate_systems(scores, matrices)
     means = tabulate_means(matched, better, names)
-    pairs = add_costs(compare_pairs(matched, better, names, compared, settings), about)
+    pairs = add_costs(decide(compare_pairs(matched, better, names, compared, settings), settings.alpha), about)
     if bounds:
         means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
@@ -228,7 +228,7 @@ def compare(
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,
         replicates=replicates,
-        flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
+        flips=tabulate_flips(replicates_of, lines, pass_k),
         noise=tabulate_noise(replicates_of, pairs, tested),
         detectable=detectable,
     )
@@ -267,7 +267,7 @@ def _compare_groups(
         matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
         tested = compare_pairs(matched, better, names, pairs, settings)
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-    return correct_over_groups(pl.concat(tables), settings.alpha)
+    return decide(pl.concat(tables), settings.alpha)
 
 
 def _score_systems(

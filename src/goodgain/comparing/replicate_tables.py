@@ -112,13 +112,14 @@ def tabulate_noise(runs: Runs, pairs: pl.DataFrame, tested: Mapping[str, Matrix]
 
 
 def tabulate_flips(runs: Runs, lines: Sequence[Requirement], k: int | None) -> pl.DataFrame:
-    """Return the columns of `Comparison.flips`: of lines with a number, and systems with several runs; k as in `count_flips`."""
+    """Return the columns of `Comparison.flips`, of lines with a number and systems with several runs; k as in `count_flips`."""
     rows = []
     for system, of in runs.items():
         for line in lines:
             values = of[str(line.measure)]
-            if len(values) > 1:
-                rows.append((system, line.text, *count_flips(passes(line, values), np.isfinite(values), k)))
+            if len(values) > 1 and line.bound is not None:
+                passed = passes(values, line.sign, line.bound)
+                rows.append((system, line.text, *count_flips(passed, np.isfinite(values), k)))
     return pl.DataFrame(rows, schema=_FLIPS, orient="row")
 
 

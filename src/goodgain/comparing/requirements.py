@@ -126,12 +126,11 @@ class Outcome:
         return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})"
 
 
-def passes(line: Requirement, values: Matrix) -> NDArray[np.bool_]:
-    """Return which values pass a line with a number; NaN does not."""
-    bound = line.bound or 0.0
-    equal = np.abs(values - bound) <= _EQUAL * max(1.0, abs(bound))
+def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
+    """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
     with np.errstate(invalid="ignore"):
-        found: NDArray[np.bool_] = np.where(equal, line.sign in ("<=", ">="), _OPERATORS[line.sign](values, bound))
+        is_equal = np.abs(values - bound) <= _EQUAL * max(1.0, abs(bound))
+        found: NDArray[np.bool_] = np.where(is_equal, sign in ("<=", ">="), _OPERATORS[sign](values, bound))
     return found
 
 
@@ -249,7 +248,7 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
             decided[k] = replace(checked[k], p=None if math.isnan(corrected) else float(corrected))
     for k, one in enumerate(decided):
         line, significant = one.requirement, one.p is not None and one.p <= alpha
-        holds = _holds(one.value, line.sign, one.bound)
+        holds = one.value is not None and one.bound is not None and bool(passes(one.value, line.sign, one.bound))
         if one.value is not None and k in of_family and line.is_tested_by_noise and one.p is not None:
             holds = one.p > NOISE_LEVEL
         elif one.value is not None and line.significant:
@@ -336,14 +335,6 @@ def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vecto
         return randomised
     p = run_t_test(differences)  # not defined where all differences are the same
     return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
-
-
-def _holds(value: float | None, sign: str, bound: float | None) -> bool:
-    if value is None or bound is None:
-        return False
-    if _is_equal(value, bound):
-        return sign in ("<=", ">=")
-    return bool(_OPERATORS[sign](value, bound))
 
 
 def _is_equal(value: float, bound: float) -> bool:

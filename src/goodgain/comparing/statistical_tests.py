@@ -141,16 +141,19 @@ def bootstrap_interval(
     >>> low.tolist(), high.tolist()
     ([1.0], [1.0])
     """
-    random = np.random.default_rng(seed)
     n = differences.shape[1]
-    means = []
-    for rows in _split_resamples(resamples, n):
-        drawn = random.integers(0, n, size=(rows, n))
-        times = np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
-        means.append(times @ differences.T / n)
+    means = [times @ differences.T / n for times in draw_queries(n, seed, resamples)]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high
+
+
+def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Yield matrices of bootstrap samples: how often each query is drawn, a row for each sample."""
+    random = np.random.default_rng(seed)
+    for rows in _split_resamples(resamples, n):
+        drawn = random.integers(0, n, size=(rows, n))
+        yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
 
 
 def _split_resamples(resamples: int, n: int) -> Iterator[int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.comparing.pairs_table import arrange_values
-from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings
+from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings, draw_queries
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.any_source import Columns
@@ -24,9 +24,6 @@ from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
 from goodgain.reporting.iteration_curves import count_systems
 from goodgain.reporting.spends import ENOUGH, ROUNDING, check_costs_of_runs, choose_known, format_amount
-
-#: Cells of one block of resamples: 32 MB at 8 bytes each.
-_BLOCK = 4_000_000
 
 _COLUMNS = {
     "system": pl.String,
@@ -262,18 +259,11 @@ def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple
     for group in groups.values():
         counted = quantities[group[0]].counted
         columns = {k: quantities[k].columns[counted] for k in group}
-        for times in _draw_queries(int(counted.sum()), settings):
+        number = int(counted.sum())
+        for times in draw_queries(number, settings.seed, settings.resamples) if number else ():
             for k, of in columns.items():
                 values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
     return [_find_ends(of[~np.isnan(of)], settings.alpha) for of in values]  # 0 / 0 says nothing
-
-
-def _draw_queries(number: int, settings: Settings) -> Iterator[Matrix]:
-    """Yield how often each query is drawn, a row for each resample."""
-    random, size = np.random.default_rng(settings.seed), max(1, _BLOCK // max(number, 1))
-    for start in range(0, settings.resamples if number else 0, size):
-        drawn = random.integers(0, number, size=(min(size, settings.resamples - start), number))
-        yield np.stack([np.bincount(row, minlength=number) for row in drawn]).astype(np.float64)
 
 
 def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:
