@@ -35,17 +35,18 @@ from goodgain.comparing.replicate_tables import (
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.use_of_documents import FUNNEL
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
+from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import score_run
-from goodgain.formats import Qrels
+from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups, read_outcomes
-from goodgain.formats.systems import check_systems, name_runs
+from goodgain.formats.systems import check_systems, name_runs, stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -149,9 +150,7 @@ def compare(
         baseline = _check_baseline_file(runs_of, baseline, against, bounds=bounds)
     if bounds and len(runs) > len(runs_of):
         raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
-    if detect is not None and (
-        isinstance(detect, bool) or not isinstance(detect, (int, float)) or not 0 < detect < _LARGEST_DIFFERENCE
-    ):
+    if detect is not None and not (is_number(detect) and 0 < detect < _LARGEST_DIFFERENCE):
         raise InputError(f"detect={detect!r}: give a difference above 0, such as 0.02")
     if pass_k is not None:
         check_whole_number("pass_k", pass_k, 1)
@@ -162,16 +161,22 @@ def compare(
     lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
-    judged = load_qrels(qrels, columns=columns)
-    judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
+    judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {}
     if baseline_file is not None:
         scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order, missing=missing)
     unasked = [measure for measure in needed if measure not in asked]
-    options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
-    scored, reaches = _score_systems(judged, runs, needed, columns, options)
+
+    def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
+        options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
+        of_run = score_run(judged, run, needed, low=False, **options)
+        return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
+
+    found = use_each(judged, runs, score, columns=columns)
+    scored = {name: of_run for name, (of_run, _) in found.items()}
+    reaches = {name: reach for name, (_, reach) in found.items() if reach is not None}
     scores |= {
         name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
     }
@@ -179,14 +184,14 @@ def compare(
     queries = {name: of.queries for name, of in scored.items()}
     query_ids = judged.frame.get_column("query_id").unique().sort()
     better = {str(measure): find_direction(measure) for measure in asked}
-    by_system = _stack_systems({name: of.per_query for name, of in scores.items()})
+    by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     # one value per query, measure and system: the only place where several runs of a system can be averaged
     values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
     given, solved = None, []
     if outcomes is not None:
-        found = read_outcomes(outcomes)
-        solved = found.columns[2:]
-        given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
+        table = read_outcomes(outcomes)
+        solved = table.columns[2:]
+        given = stack_outcomes(table, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
         values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
     matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
     solved = check_outcomes({name: matrices[name] for name in solved})
@@ -212,7 +217,7 @@ def compare(
         notice(note.text, minor=note.minor)
     return Comparison(
         systems=about,
-        coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
+        coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
         means=means,
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
@@ -270,26 +275,6 @@ def _compare_groups(
     return decide(pl.concat(tables), settings.alpha)
 
 
-def _score_systems(
-    qrels: Qrels,
-    runs: Mapping[str, Any],
-    measures: Sequence[ir_measures.Measure],
-    columns: Columns | None,
-    options: dict[str, Any],
-) -> tuple[dict[str, Scores], dict[str, Reach]]:
-    """Return the scores of each system and, with bounds, its `Reach`; options as in `score_run`."""
-    scores: dict[str, Scores] = {}
-    reaches: dict[str, Reach] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in runs.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(qrels, run, columns=columns)
-                scores[name] = score_run(qrels, searched, measures, low=False, **options)
-                if options["bounds"]:
-                    reaches[name] = find_reach(scores[name], qrels, searched, measures, order=options["order"])
-    return scores, reaches
-
-
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
@@ -327,11 +312,6 @@ def add_fixed_iterations(
                 continue
         found.append(measure)
     return parse_measures(found)
-
-
-def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate the frames of all systems, with the name of the system in the first column."""
-    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.counting.coverage import list_examples
+from goodgain.counting.coverage import join_examples
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, notice
 from goodgain.formats.qrels import load_qrels
@@ -37,10 +37,9 @@ FUNNEL: dict[str, str | None] = {
 }
 _STAGES = ("returned", "opened", "cited")
 #: Column -> the column of `Funnel.frame` with the number of queries that have it.
-OF_STAGES = dict.fromkeys(FUNNEL, "queries") | {
-    name: "queries_with_answer" if "cit" in name else "queries_with_opens"
+OF_STAGES = {
+    name: "queries_with_answer" if "cit" in name else "queries_with_opens" if "open" in name else "queries"
     for name in FUNNEL
-    if "open" in name or "cit" in name
 }
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
@@ -217,9 +216,9 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         queries = of.get_column("query_id").n_unique()
         absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
         if len(absent):
-            shown = ", ".join(list_examples(absent)) + ", ..." * (len(absent) > len(list_examples(absent)))
             notice(
-                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {shown}. They count as using nothing."
+                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {join_examples(absent)}. They count "
+                "as using nothing."
             )
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
@@ -233,12 +232,8 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     unjudged = (
         rows.filter(pl.col("relevance").is_null() & is_url).select("query_id", "doc_id").unique(maintain_order=True)
     )
-    pairs = (
-        list(find_other_spellings(unjudged, labels.filter(is_url).select("query_id", "doc_id")))
-        if unjudged.height
-        else []
-    )
-    if pairs:
+    judged = labels.filter(is_url).select("query_id", "doc_id")
+    if unjudged.height and (pairs := list(find_other_spellings(unjudged, judged))):
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "

@@ -14,11 +14,10 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
+from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.errors import InputError, MeasureError, check_whole_number, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
@@ -140,7 +139,6 @@ def curve(
     >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
-    check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
@@ -194,15 +192,10 @@ def count_systems(
 ) -> dict[str, SystemCounts]:
     """Return system -> what its runs found, with notices for what may mislead; each run is read once."""
     systems, names = name_runs(check_systems(runs))
-    judged = load_qrels(qrels, columns=columns)
-    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
+    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, measures, rel=rel)
-    counts: dict[str, Mapping[float, Counts]] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in systems.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts[name] = count_with_notices(judged, searched, find_thresholds(measures))
+    rels = find_thresholds(measures)
+    counts = use_each(judged, systems, lambda run: count_with_notices(judged, run, rels), columns=columns)
     counted = {name: _join_runs([counts[run] for run in of]) for name, of in names.items()}
     if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
         notice(few_shared)

@@ -22,6 +22,7 @@ from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
+from goodgain.measures.parameters import is_number
 from goodgain.reporting.iteration_curves import count_systems
 from goodgain.reporting.spends import ENOUGH, ROUNDING, check_costs_of_runs, choose_known, format_amount
 
@@ -91,9 +92,7 @@ def spend(
     [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
     """
     price = price_per_search
-    if price is not None and (
-        isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf
-    ):
+    if price is not None and not (is_number(price) and price >= 0):
         raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:
         raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")

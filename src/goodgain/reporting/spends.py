@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.costs import read_costs, select_costs
 from goodgain.formats.systems import check_systems, is_replicates
+from goodgain.measures.parameters import is_number
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
 OVER: dict[str, pl.Expr | None] = {
@@ -29,8 +31,6 @@ _MOST_SPENDS = 50
 ENOUGH = 0.95
 #: Relative size of the rounding errors of sums: a sum of costs can miss a spend that was given.
 ROUNDING = 1e-12
-#: Queries that a notice names.
-_EXAMPLES = 3
 
 
 class Spends(NamedTuple):
@@ -118,13 +118,13 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
                 f"costs= has no {what} for any judged query of {name}. Check query ids and iterations (1, 2, ...)."
             )
         lacking.update(without.get_column("query_id"))
+    is_lacking = kept.is_in(sorted(lacking))
     if lacking:
-        first = ", ".join(sorted(lacking)[:_EXAMPLES]) + ", ..." * (len(lacking) > _EXAMPLES)
         notice(
-            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: {first}. They are left out in all "
-            "systems."
+            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
+            f"{join_examples(kept.filter(is_lacking))}. They are left out in all systems."
         )
-    return kept.filter(~kept.is_in(sorted(lacking)))
+    return kept.filter(~is_lacking)
 
 
 def format_amount(value: float) -> str:
@@ -147,9 +147,7 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
     """Return the spends of a curve, ascending: those given, or at most 50 of those observed, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
-        if not given or any(
-            isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x < math.inf for x in given
-        ):
+        if not given or not all(is_number(x) and x >= 0 for x in given):
             raise InputError(f"at={at!r}: give numbers from 0, such as [1000, 5000].")
         return sorted({float(x) for x in given})
     seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
