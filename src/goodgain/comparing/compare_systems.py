@@ -170,8 +170,9 @@ def compare(
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
-        options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
-        of_run = score_run(judged, run, needed, low=False, **options)
+        of_run = score_run(
+            judged, run, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+        )
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
     found = use_each(judged, runs, score, columns=columns)

@@ -15,7 +15,6 @@ import polars as pl
 from goodgain.comparing.rendering import (
     ABSENT,
     BOOKTABS,
-    Cell,
     Grid,
     Line,
     build_rich_table,
@@ -32,7 +31,7 @@ from goodgain.comparing.rendering import (
 )
 from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable, list_remarks
 from goodgain.errors import InputError, check_whole_number
-from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
+from goodgain.files.escaping import Cell, escape_controls, escape_html, guard_formulas
 from goodgain.measures.declaration import ARROWS
 
 if TYPE_CHECKING:
