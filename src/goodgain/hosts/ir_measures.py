@@ -45,10 +45,10 @@ class GoodgainProvider(Provider):
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Return whether the measure is one of ours."""
         measure.validate_params()
-        return _is_computed_here(measure)
+        return isinstance(measure, DeclaredMeasure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
-        ours = [measure for measure in measures if _is_computed_here(measure)]
+        ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
         _warn_of_mixed_up(_find_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
 
@@ -81,10 +81,6 @@ class GoodgainEvaluator(Evaluator):
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
 
-def _is_computed_here(measure: ir_measures.Measure) -> bool:
-    return isinstance(measure, DeclaredMeasure)
-
-
 def _warn_of_plain_iterations(run: Run) -> None:
     """Give a notice if the run has several iterations: classic measures of the call get it unflattened."""
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
@@ -105,7 +101,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
     frame = inspect.currentframe()
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), FallbackProvider) and "orig_measures" in frame.f_locals:
-            return [m for m in frame.f_locals["orig_measures"] if not _is_computed_here(m)]
+            return [m for m in frame.f_locals["orig_measures"] if not isinstance(m, DeclaredMeasure)]
         frame = frame.f_back
     return []
 

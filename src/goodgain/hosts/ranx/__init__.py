@@ -89,7 +89,7 @@ def _wrap_switch(original: Function) -> Function:
     def metric_switch(metric: str) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
-            return lambda qrels, run, *_: run.pair_with(qrels).compute_values(metric, measure)
+            return lambda qrels, run, *_: run.compute_values(qrels, metric, measure)
         function = original(metric)
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 
