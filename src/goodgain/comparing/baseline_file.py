@@ -33,11 +33,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    Args:
-        scores: the scores, with NumIter and NumResults for the costs of the system.
-        path: the file.
-        system: the name of the system.
-        outcomes: what `read_outcomes` returned; the rows of other systems are left out.
+    `scores` have NumIter and NumResults for the costs of the system. Outcomes of other systems are left out.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -64,14 +60,7 @@ def write_baseline(
 
 
 def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str, missing: str = "zero") -> Scores:
-    """Read the scores that `write_baseline` wrote.
-
-    Args:
-        path: the file.
-        qrels: the judgments of the comparison.
-        measures: the measures that it needs.
-        order: the order of its rankings.
-        missing: what a query is that one of its runs lacks.
+    """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
 
     Raises:
         InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.

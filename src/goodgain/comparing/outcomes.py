@@ -28,10 +28,7 @@ def stack_outcomes(
 ) -> pl.DataFrame:
     """Return the outcomes of these systems as a table of query_id, measure, system, value.
 
-    Args:
-        outcomes: what `read_outcomes` returned.
-        kept: the values of a baseline file, which has its own outcomes.
-        systems, measures: those of the comparison.
+    `kept` are the values of a baseline file, which has its own outcomes.
 
     Raises:
         InputError: a system has no outcomes, or an outcome has the name of a measure.

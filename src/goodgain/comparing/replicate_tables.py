@@ -134,13 +134,7 @@ def tabulate_detectable(
 ) -> pl.DataFrame:
     """Return the columns of `Comparison.detectable`: of unclear pairs, and of all pairs with `detect`.
 
-    Args:
-        pairs: the pairs of the comparison.
-        matched: measure -> matrix: a row per system, a column per query for which all systems have a value.
-        systems: the systems of the rows.
-        replicates: the table of replicates.
-        alpha: the level of the tests.
-        detect: the difference asked for; None: the observed one.
+    The matrices of `matched` have a row per system, and a column per query for which all systems have a value.
     """
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
     at_power: dict[int, float | None] = {}

@@ -35,15 +35,10 @@ _MOST_QUERIES = 1_000_000_000
 
 
 class Spread(NamedTuple):
-    """How the values of one measure spread over the replicates of one system.
+    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`.
 
-    Attributes:
-        mean: the mean over queries of the queries' means.
-        within: the mean square within queries: the variance between runs of one query.
-        between: the variance between queries, without that noise.
-        icc: between / (between + within).
-        best, worst: the best and the worst mean of a run.
-        oracle_pick: the mean of the best value of each query: what an oracle that picks a run by query would reach.
+    `mean` is over the queries' means. `within` is the variance between runs of one query, `between` that between queries
+    without this noise. `oracle_pick` is what an oracle that picks a run by query would reach.
     """
 
     mean: float | None
@@ -184,9 +179,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
 
-    Args:
-        baseline: its replicates.
-        runs_of_other: r_q for each query.
+    `runs_of_other` has r_q for each query.
     """
     known = np.isfinite(baseline)
     used = known.any(axis=0) & (runs_of_other > 0)

@@ -233,12 +233,7 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
 
 
 class _RunPoint(NamedTuple):
-    """A point of the curve of one run.
-
-    Attributes:
-        row: its measure and place.
-        values, searching: of each query, its value, and whether it still searches.
-    """
+    """A point of the curve of one run: its measure and place, and of each query its value, and whether it still searches."""
 
     row: dict[str, Any]
     values: pl.Series

@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.comparing.causes import Parts, Searched
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.explanation_screens import Account
+from goodgain.comparing.explanation_screens import Account, shorten
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import subtract_without_residue
@@ -35,22 +35,17 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows.
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
 
     Attributes:
-        qrels: the judgments.
         measures: name -> better direction.
         explained: the measure whose differences are explained, with its parts.
-        scores: system -> its scores; the first system is the base.
         comparison: that of all systems with the base; None for one system.
-        searched: system -> what it found.
         explanations: each other system -> the explanation of its difference from the base.
         iterations: the columns of `Explanation.iterations`, of all systems.
-        results: search strings, titles and addresses.
         uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
-        curves, recalls: what `curve` and `pr_curve` returned. ledgers: system -> what `ledger` returned.
         details: for how many queries all results are listed.
         words: word -> its meaning.
         command: how to make the report again.
@@ -201,9 +196,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 def _choose_details(of: Evidence, rows: Sequence[pl.DataFrame]) -> list[str]:
     """Return the queries that changed most in the explained measure, with losses before gains of the same size.
 
-    Args:
-        of: the evidence.
-        rows: of each system, the rows of `list_queries` for the measure. Of one system the lowest values come first.
+    `rows` has for each system the rows of `list_queries` for the measure. Of one system the lowest values come first.
     """
     if len(rows) == 1:
         order = rows[0].sort("value", nulls_last=True, maintain_order=True)
@@ -256,7 +249,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
             for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
                 results = found[name].get((query_id, k), [])
                 codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
-                iterations.append([_shorten(text), codes])
+                iterations.append([text and shorten(text, _LONGEST), codes])
             searches.append(iterations)
         rows = [
             [
@@ -313,13 +306,8 @@ def _describe(doc_id: str, label: float | None, title: str | None, url: str | No
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label
-    described = [_shorten(doc_id), number, _shorten(title) if title != doc_id else None, address if is_link else None]
+    named = shorten(title, _LONGEST) if title is not None and title != doc_id else None
+    described = [shorten(doc_id, _LONGEST), number, named, address if is_link else None]
     while described[-1] is None:
         described.pop()
     return described
-
-
-def _shorten(text: str | None) -> str | None:
-    """Return a text in one line, cut where it is very long."""
-    line = None if text is None else " ".join(text.split())
-    return line if line is None or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -10,13 +10,7 @@ import polars as pl
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
-from goodgain.comparing.rendering import (
-    Line,
-    count_queries,
-    format_interval,
-    format_number,
-    format_signed,
-)
+from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration
@@ -103,11 +97,7 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
 def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
     """Yield what a report of one system shows, what its searches brought, and the query with the lowest value of a measure.
 
-    Args:
-        system: its name.
-        scores: its scores.
-        measure: the measure of the lowest value.
-        iterations: the columns of `Explanation.iterations`.
+    `iterations` has the columns of `Explanation.iterations`.
     """
     means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
     yield (

@@ -96,11 +96,10 @@ def pr_curve(
 
 
 def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
-    """Return a row per relevant document retrieved, sorted by query_id and rank.
+    """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
-    Returns:
-        query_id, R (relevant documents of the query), so_far (relevant documents up to and with this one), precision:
-        the highest at this rank or any later one.
+    R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
+    rank or any later one.
     """
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request)

@@ -101,10 +101,7 @@ def read_spends(
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
 
-    Args:
-        what: what is spent, for messages.
-        pools: system -> its judged queries with N. A query that the run lacks has cost nothing.
-        known: system -> the queries with costs.
+    A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
 
     Raises:
         InputError: a system has no query with costs.
@@ -160,10 +157,7 @@ def list_values_at_spends(
 ) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
     """Yield each spend, the values of all queries at it, and which queries spend at least this.
 
-    Args:
-        values: query_id, iteration, and a column for each measure.
-        spends: what was spent with these iterations.
-        chosen: the spends.
+    `values` has query_id, iteration, and a column for each measure.
     """
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))

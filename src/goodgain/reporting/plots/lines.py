@@ -86,14 +86,7 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system.
-
-    Attributes:
-        low, high: the columns of its ends.
-        label: its name in the legend.
-        edge: the width of its dotted edge.
-        width: that of a band at one iteration.
-    """
+    """A band around the line of a system, with the columns of its ends; `width` is that of a band at one iteration."""
 
     low: str
     high: str
