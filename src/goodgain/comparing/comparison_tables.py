@@ -211,23 +211,16 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
     judged = ", ".join(format_number(share, 2) for _, _, share in spent)
     yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
     if comparison.detectable.height:
-        yield Text(
-            escape_controls(
-                describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
-            )
-        )
+        said = describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
+        yield Text(escape_controls(said))
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
 
 def build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     """Return the tables of means and pairs, and where asked those of groups and correlations."""
     columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
-    columns += [
-        "wins/ties/losses",
-        "difference in iterations",
-        *(["unjudged"] * ("most" in comparison.pairs.columns)),
-        "verdict",
-    ]
+    columns += ["wins/ties/losses", "difference in iterations"]
+    columns += ["unjudged", "verdict"] if "most" in comparison.pairs.columns else ["verdict"]
     pairs = _build_pairs_grid("Differences, system minus against", comparison, columns, 3, layout.places)
     return [_build_means_grid(comparison, layout), pairs, *_build_more_grids(comparison, layout.places)]
 

@@ -7,6 +7,7 @@ All tests are over queries, never over query x replicate: the values of a query 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -242,15 +243,16 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
         return None
     if not spread:
         return 2
-    low, high = 1, 2
-    while compute_power(difference, spread, high, alpha=alpha) < POWER:
-        low, high = high, high * 2
+
+    def suffices(queries: int) -> bool:
+        return compute_power(difference, spread, queries, alpha=alpha) >= POWER
+
+    high = 2
+    while not suffices(high):
+        high *= 2
         if high > _MOST_QUERIES:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if compute_power(difference, spread, middle, alpha=alpha) >= POWER else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=max(2, high // 2), key=suffices)
 
 
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:

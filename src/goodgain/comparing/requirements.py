@@ -234,22 +234,21 @@ def check_requirements(
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
     """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
     decided = list(checked)
-    tests = range(len(checked)) if family else ()
-    of_family = [k for k in tests if checked[k].requirement.significant or checked[k].requirement.is_tested_by_noise]
-    is_plain = [one.baseline is not None and not one.requirement.is_tested_by_noise for one in checked]
-    rest = [k for k in range(len(checked)) if k not in of_family and is_plain[k]]
-    of_lines = [
-        [k for k in rest if checked[k].requirement is line]
-        for line in {id(c.requirement): c.requirement for c in checked}.values()
-    ]
-    for together in [of_family, *of_lines]:
+    tested_together: dict[object, list[int]] = {}
+    for k, one in enumerate(checked):
+        line = one.requirement
+        if family and (line.significant or line.is_tested_by_noise):
+            tested_together.setdefault(family, []).append(k)
+        elif one.baseline is not None and not line.is_tested_by_noise:
+            tested_together.setdefault(id(line), []).append(k)
+    for together in tested_together.values():
         p = np.array([checked[k].p for k in together], dtype=np.float64)
         for k, corrected in zip(together, correct_by_holm(p), strict=True):
             decided[k] = replace(checked[k], p=None if math.isnan(corrected) else float(corrected))
     for k, one in enumerate(decided):
         line, significant = one.requirement, one.p is not None and one.p <= alpha
         holds = one.value is not None and one.bound is not None and bool(passes(one.value, line.sign, one.bound))
-        if one.value is not None and k in of_family and line.is_tested_by_noise and one.p is not None:
+        if one.value is not None and family and line.is_tested_by_noise and one.p is not None:
             holds = one.p > NOISE_LEVEL
         elif one.value is not None and line.significant:
             holds = holds or not significant

@@ -60,7 +60,7 @@ class GoodgainProvider(Provider):
 class GoodgainEvaluator(Evaluator):
     """Scores runs against one qrels."""
 
-    def __init__(self, measures: list[ir_measures.Measure], qrels: Qrels) -> None:
+    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels) -> None:
         super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
         self._qrels = qrels
 
