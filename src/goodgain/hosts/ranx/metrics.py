@@ -78,7 +78,7 @@ class Given:
         self, given: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the value of a measure with some qrels for each query of this run, in its order."""
-        rel, qrels, run = measure.rel, given.judgments, self.iterations
+        rel, run, qrels = measure.rel, self.iterations, given.judgments
         if measure.declaration.uses_rel and rel not in qrels.warned_rels:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
