@@ -55,14 +55,7 @@ _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "difference in ite
 
 
 class Layout(NamedTuple):
-    """The layout of tables.
-
-    Attributes:
-        places: the number of decimals.
-        rows: one of `ROWS`.
-        spreadsheet: whether a spreadsheet will read them.
-        caption, label: those of the table of means.
-    """
+    """The layout of tables: arguments of `Comparison.to_text`."""
 
     places: int = 4
     rows: str = "measures"
@@ -206,14 +199,19 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
     for grid in build_brief_grids(comparison, layout):
         yield build_rich_table(grid, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         yield Text("")
-    spent = comparison.systems.select("system", "iterations", "coverage").rows()
-    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
-    judged = ", ".join(format_number(share, 2) for _, _, share in spent)
-    yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
+    yield Text(escape_controls(describe_costs(comparison)))
     if comparison.detectable.height:
         said = describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
         yield Text(escape_controls(said))
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
+
+
+def describe_costs(comparison: Comparison) -> str:
+    """Return how much each system searched, and how much of what it found is judged."""
+    spent = comparison.systems.select("system", "iterations", "coverage").rows()
+    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
+    judged = ", ".join(format_number(share, 2) for _, _, share in spent)
+    return f"Iterations per query: {iterations}. Judged share of their results: {judged}."
 
 
 def build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:

@@ -139,10 +139,9 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
     >>> count_flips(passes, np.ones_like(passes), k=2)
     Flips(k=2, pass_at_k=1.0, pass_all_k=0.3333333333333333, flip_rate=0.6666666666666666, ever_flips=1.0)
     """
-    sizes = [int(n) for n in known.sum(axis=0) if n]
-    counts = [int(c) for c, n in zip((passes & known).sum(axis=0), known.sum(axis=0), strict=True) if n]
-    drawn = min(sizes, default=None) if k is None else k
-    queries = [(c, n) for c, n in zip(counts, sizes, strict=True)]
+    passed, sizes = (passes & known).sum(axis=0).tolist(), known.sum(axis=0).tolist()
+    queries = [(c, n) for c, n in zip(passed, sizes, strict=True) if n]
+    drawn = min((n for _, n in queries), default=None) if k is None else k
     enough = [(c, n) for c, n in queries if drawn is not None and n >= drawn]
     several = [(c, n) for c, n in queries if n >= 2]
     return Flips(
@@ -212,11 +211,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
 
     P(|T| > t) for the noncentral t distribution with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
 
-    Args:
-        difference: the true mean difference.
-        spread: the standard deviation of the differences over queries.
-        queries: n, at least 2.
-        alpha: the level of the test.
+    `difference` is the true mean, `spread` the standard deviation of the differences over queries.
 
     >>> round(compute_power(0.25, 1.0, 128), 3)
     0.802
@@ -281,11 +276,8 @@ def compute_replicates_needed(
     r = (s_A^2 + s_B^2) / (Q d^2 / 7.85 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs.
 
-    Args:
-        difference: d.
-        differences: the difference of each query's means.
-        within: s_A^2 and s_B^2, the variances within queries of both systems.
-        runs: r_A and r_B, their numbers of runs.
+    `difference` is d, `differences` those of each query's means. `within` has s_A^2 and s_B^2, the variances within queries
+    of both systems, `runs` their numbers of runs.
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))

@@ -130,10 +130,9 @@ def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
 def bootstrap_interval(
     differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999
 ) -> tuple[Vector, Vector]:
-    """Return the bootstrap percentile interval of the mean over queries, for each row of differences.
+    """Return the ends of the bootstrap percentile interval of the mean over queries, for each row of differences.
 
-    Returns:
-        The lower and the upper ends. All rows share the same draws.
+    All rows share the same draws.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13.
 
@@ -182,14 +181,7 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
-    is the paired t-test.
-
-    Args:
-        values: a row per system, a column per query.
-        pairs: the rows to compare.
-
-    Returns:
-        p of each pair: 1 if all differences are zero, NaN if q does not exist (one query, no spread).
+    is the paired t-test. `values` has a row per system. p is NaN if q does not exist (one query, no spread).
 
     Source: Carterette, TOIS 30(1), 2012.
 

@@ -136,7 +136,6 @@ class _Found(NamedTuple):
 
     @property
     def query_ids(self) -> pl.Series:
-        """The ids of the queries."""
         return self.pools.get_column("query_id")
 
     @classmethod
