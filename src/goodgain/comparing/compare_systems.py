@@ -183,7 +183,7 @@ def compare(
     }
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
     queries = {name: of.queries for name, of in scored.items()}
-    query_ids = judged.frame.get_column("query_id").unique().sort()
+    query_ids = judged.query_ids
     better = {str(measure): find_direction(measure) for measure in asked}
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     # one value per query, measure and system: the only place where several runs of a system can be averaged

@@ -23,7 +23,7 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
 from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import add_uses
+from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import use_each
@@ -277,12 +277,11 @@ def explain_systems(
     wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
         iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
     )
-    named = (
+    documents, unjudged, repeats = (
         frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
     )
-    documents, unjudged, repeats = named
-    documents = add_uses(documents, names, uses)
+    documents = add_uses(documents, dict(zip(USES_OF, names, strict=True)), uses)
     explained = Explanation(
         base=names[0],
         new=names[1],

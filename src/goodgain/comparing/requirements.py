@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from goodgain.comparing.pairs_table import arrange_values, average_rows, drop_incomplete
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.statistical_tests import (
+    RESIDUE,
     Matrix,
     Settings,
     Vector,
@@ -42,9 +43,6 @@ _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": opera
 #: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
-
-#: Means that differ by at most this share of the bound (or of 1) are equal: rounding.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Outcome:
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
     """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
     with np.errstate(invalid="ignore"):
-        is_equal = np.abs(values - bound) <= _EQUAL * max(1.0, abs(bound))
+        is_equal = np.abs(values - bound) <= RESIDUE * max(1.0, abs(bound))
         found: NDArray[np.bool_] = np.where(is_equal, sign in ("<=", ">="), _OPERATORS[sign](values, bound))
     return found
 
@@ -337,7 +335,7 @@ def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vecto
 
 
 def _is_equal(value: float, bound: float) -> bool:
-    return abs(value - bound) <= _EQUAL * max(1.0, abs(bound))
+    return abs(value - bound) <= RESIDUE * max(1.0, abs(bound))
 
 
 def forbids_improvement(line: Requirement) -> bool:

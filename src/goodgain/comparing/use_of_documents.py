@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,22 +241,22 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         )
 
 
-def add_uses(documents: pl.DataFrame, systems: Sequence[str], uses: Any) -> pl.DataFrame:
-    """Add to rows of documents what each of two systems did with them: use_base and use_new; null for None as uses.
+def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
+    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
 
     Raises:
         InputError: the uses cannot be read, or lack one of the systems.
     """
     if uses is None:
-        return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in USES_OF)
+        return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = read_uses(uses)
     table = table.with_columns(use=describe_use(table)).unique(["query_id", "system", "doc_id"], maintain_order=True)
     known = table.get_column("system").unique(maintain_order=True).to_list()
-    for name, system in zip(USES_OF, systems, strict=True):
+    for name, system in systems.items():
         if system not in known:
             raise InputError(f"uses= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
         of_one = table.filter(system=system).select("query_id", "doc_id", pl.col("use").alias(name))
         documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        is_met = pl.col("query_id").is_in(table.filter(system=system)["query_id"].unique().implode())
+        is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
         documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))
     return documents

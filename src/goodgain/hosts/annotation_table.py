@@ -87,7 +87,7 @@ def annotate(
     table = None if query_ids is None else read_query_ids(query_ids)
     results, ids = _read(traces, ReadOptions(**options, query_ids=table))
     judged = load_qrels(qrels).select_queries(ids.get_column("query_id").unique().to_list())
-    of_trace = ids.filter(pl.col("query_id").is_in(judged.frame.get_column("query_id").unique().implode()))
+    of_trace = ids.filter(pl.col("query_id").is_in(judged.query_ids.implode()))
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
         raise InputError(

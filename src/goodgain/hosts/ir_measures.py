@@ -61,7 +61,7 @@ class GoodgainEvaluator(Evaluator):
     """Scores runs against one qrels."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels) -> None:
-        super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
+        super().__init__(measures, qrels.query_ids.to_list())
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:

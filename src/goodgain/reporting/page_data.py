@@ -77,10 +77,6 @@ class Evidence:
     def systems(self) -> list[str]:
         return [*self.scores]
 
-    @property
-    def query_ids(self) -> pl.Series:
-        return self.qrels.frame.get_column("query_id").unique().sort()
-
 
 def list_queries(of: Evidence) -> pl.DataFrame:
     """Return a row for each query, measure and system.
@@ -89,7 +85,7 @@ def list_queries(of: Evidence) -> pl.DataFrame:
         query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
         for the base) and, of the explained measure, cause and first_differing_iteration.
     """
-    ids = of.query_ids
+    ids = of.qrels.query_ids
     frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
     values = pl.concat(frames).select("query_id", "measure", "system", "value")
     parts = []
@@ -114,7 +110,7 @@ def list_queries(of: Evidence) -> pl.DataFrame:
 
 def build_data(of: Evidence) -> dict[str, Any]:
     """Return what the page embeds as JSON."""
-    (_, *others), ids, table = of.systems, of.query_ids, list_queries(of)
+    (_, *others), ids, table = of.systems, of.qrels.query_ids, list_queries(of)
     rows = table.partition_by("measure", "system", as_dict=True)
     explained = str(of.explained.measure)
     causes = _number(table.get_column("cause").drop_nulls()) if others else {}
@@ -158,7 +154,7 @@ def _number(words: Iterable[str]) -> dict[str, int]:
 
 def _list_groups(of: Evidence) -> list[list[str]]:
     members = {} if of.groups is None else of.groups.rows_by_key("query_id")
-    return [[name for (name,) in members.get(query_id, [])] for query_id in of.query_ids]
+    return [[name for (name,) in members.get(query_id, [])] for query_id in of.qrels.query_ids]
 
 
 def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
@@ -222,12 +218,9 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     rel = of.explained.measure.rel
     found: dict[str, dict[Any, Any]] = {}
     at: dict[str, dict[tuple[str, str], int]] = {}
+    relevance = pl.col("relevance")
+    kind = pl.when(relevance.is_null()).then(_UNJUDGED).when(relevance >= rel).then(_GOOD).otherwise(_OTHER)
     for name, searched in of.searched.items():
-        kind = (
-            pl.when(pl.col("relevance").is_null())
-            .then(_UNJUDGED)
-            .otherwise(pl.when(pl.col("relevance") >= rel).then(_GOOD).otherwise(_OTHER))
-        )
         firsts = searched.documents.filter(wanted).with_columns(kind=kind)
         again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
         both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
@@ -237,10 +230,18 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
     labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
     titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
-    good = of.qrels.largest.filter(wanted, pl.col("relevance") >= rel)
-    good = good.sort("relevance", "doc_id", descending=[True, False])
+    good = of.qrels.largest.filter(wanted, relevance >= rel).sort("relevance", "doc_id", descending=[True, False])
     good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
-    causes, uses, sentences = _describe_documents(of, wanted, good)
+    causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
+    sentences = {
+        name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
+        for name, one in of.explanations.items()
+    }
+    uses = {}
+    if of.uses is not None:
+        columns = {f"use in {name}": name for name in of.systems}
+        used = add_uses(good.select("query_id", "doc_id"), columns, of.uses)
+        uses = {name: _map_documents(used, column) for column, name in columns.items()}
     for query_id in chosen:
         documents: dict[str, int] = {}
         searches = []
@@ -268,27 +269,14 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
 
-def _describe_documents(
-    of: Evidence, wanted: pl.Expr, good: pl.DataFrame
-) -> tuple[dict[str, dict[Any, str]], dict[str, dict[Any, str]], dict[str, dict[str, str]]]:
-    """Return for each other system the causes of documents and the sentences of queries, and for each system the uses."""
-    causes: dict[str, dict[Any, str]] = {}
-    uses: dict[str, dict[Any, str]] = {}
-    sentences: dict[str, dict[str, str]] = {}
-    base = of.systems[0]
-    for name, explanation in of.explanations.items():
-        account = Account(explanation)
-        rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
-        causes[name] = {
-            (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
-            for row in rows.iter_rows(named=True)
-        }
-        said = explanation.queries.filter(wanted).drop_nulls("sentence")
-        sentences[name] = dict(said.select("query_id", "sentence").iter_rows())
-    for name in of.systems if of.uses is not None else ():
-        used = add_uses(good.select("query_id", "doc_id"), [base, name], of.uses).drop_nulls("use_new")
-        uses[name] = _map_documents(used, "use_new")
-    return causes, uses, sentences
+def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str, str], str]:
+    """Return (query_id, doc_id) -> what happened to a good document that one system counts and the base does not."""
+    explanation, account = of.explanations[name], Account(of.explanations[name])
+    rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
+    return {
+        (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
+        for row in rows.iter_rows(named=True)
+    }
 
 
 def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:

@@ -81,7 +81,7 @@ def pr_curve(
     if not is_number(rel) or rel <= 0:
         raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
     judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
-    query_ids = judged.frame.get_column("query_id").unique().sort()
+    query_ids = judged.query_ids
 
     def interpolate(run: Run | RunFile) -> pl.DataFrame:
         check_iterations(run, needed=False)

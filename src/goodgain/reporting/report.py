@@ -222,7 +222,6 @@ def gather_evidence(
         searched = search_systems(qrels, firsts, [parts])
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
-        query_ids = qrels.frame.get_column("query_id").unique().sort()
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
             qrels=qrels,
@@ -239,11 +238,11 @@ def gather_evidence(
             uses=uses,
             funnel=None if uses is None else funnel(qrels, uses, parts.measure.rel),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
-            groups=None if groups is None else read_groups(groups, query_ids),
+            groups=None if groups is None else read_groups(groups, qrels.query_ids),
             curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
             recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
             ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
-            details=min(details, len(query_ids)),
+            details=min(details, len(qrels.query_ids)),
             words=dict(describe_words(measured, parts.measure.rel)),
             command=command or "Made in Python from data in memory.",
         )
@@ -304,7 +303,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
     said = {
-        "title": f"{', '.join(of.systems)}: {count_queries(of.query_ids.len())}",
+        "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
         "summary": _summarise(of),
         "method": None if comparison is None else describe_method(comparison),
         "doubts": of.doubts,
@@ -358,7 +357,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         legend=legend,
         systems=of.systems,
         explained=str(of.explained.measure),
-        number=of.query_ids.len(),
+        number=len(of.qrels.query_ids),
         details=of.details,
         pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
         data=Markup(_write_json(build_data(of))),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.comparing.pairs_table import arrange_values
-from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings, draw_queries
+from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, check_settings, draw_queries
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.any_source import Columns
@@ -24,7 +24,7 @@ from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
 from goodgain.measures.parameters import is_number
 from goodgain.reporting.iteration_curves import count_systems
-from goodgain.reporting.spends import ENOUGH, ROUNDING, check_costs_of_runs, choose_known, format_amount
+from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
 
 _COLUMNS = {
     "system": pl.String,
@@ -184,7 +184,7 @@ def _divide(sums: Matrix) -> Vector:
 
 def _find_enough(sums: Matrix) -> Vector:
     """Return the first iteration with 95 % of the last gain."""
-    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - ROUNDING))
+    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - RESIDUE))
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
@@ -204,7 +204,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     def find_best(sums: Matrix) -> Vector:
         paid = price * sums[:, number:]
         worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
-        most = worth.max(axis=1, keepdims=True) - ROUNDING * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        most = worth.max(axis=1, keepdims=True) - RESIDUE * (sums[:, :number] + paid).max(axis=1, keepdims=True)
         return _find_first(worth >= most)
 
     everyone = np.ones(len(found.pools), dtype=bool)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
@@ -29,8 +30,6 @@ OVER: dict[str, pl.Expr | None] = {
 _MOST_SPENDS = 50
 #: The share of the gain after which nothing improves.
 ENOUGH = 0.95
-#: Relative size of the rounding errors of sums: a sum of costs can miss a spend that was given.
-ROUNDING = 1e-12
 
 
 class Spends(NamedTuple):
@@ -167,8 +166,9 @@ def list_values_at_spends(
     totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
     totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
     for spend in chosen:
-        reached = np.bincount(query[spent <= spend * (1 + ROUNDING)], minlength=len(lengths))
+        # a sum of costs can miss a spend that was given, by rounding
+        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
         last = np.where(reached > 0, starts + reached - 1, 0)
         found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
-        searching = pl.Series(totals * (1 + ROUNDING) >= spend)
+        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
         yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching
