@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.hosts import import_host
+from goodgain.errors import import_extra
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 
 #: The variable of the key. Those of the address are the client's own.
@@ -42,7 +42,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         InputError: the client is not installed.
         NotWrittenError: the server did not take them all.
     """
-    package, errors = import_host("phoenix.client", "phoenix"), import_host("httpx", "phoenix")
+    package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
     written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:
         client = package.Client(base_url=base_url, api_key=key or None)

@@ -24,7 +24,15 @@ from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import funnel
 from goodgain.counting.run_in_blocks import read_whole
 from goodgain.counting.run_opening import map_documents, open_run
-from goodgain.errors import GoodgainNotice, InputError, MeasureError, check_whole_number, collect_notices, notice
+from goodgain.errors import (
+    GoodgainNotice,
+    InputError,
+    MeasureError,
+    check_whole_number,
+    collect_notices,
+    import_extra,
+    notice,
+)
 from goodgain.evaluation import evaluate
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.files.opening import make_path
@@ -152,16 +160,8 @@ def choose_format(path: Path, given: str | None) -> str:
         what = f"format={given!r} is not one of {', '.join(FORMATS)}" if given else f"{path}: a report ends in {ends}"
         raise InputError(f"{what}. Choose one of them.")
     if found == "html":
-        _import_jinja()
+        import_extra("jinja2", "report")
     return found
-
-
-def _import_jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError('the page of a report needs Jinja2: pip install "goodgain[report]"') from None
-    return jinja2
 
 
 def _write_command(
@@ -328,7 +328,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
-    jinja2 = _import_jinja()
+    jinja2 = import_extra("jinja2", "report")
     from markupsafe import Markup  # comes with Jinja2
 
     def show(value: Any) -> Any:  # a text, but none that is Markup

@@ -101,12 +101,7 @@ def _wrap_convert(original: Function) -> Function:
 
     That form replaces ids by hashes, which may collide and cannot be reversed.
     """
-
-    @functools.wraps(original)
-    def convert(source: Any) -> Given:
-        return Given(source, original)
-
-    return convert
+    return functools.update_wrapper(functools.partial(Given, converted=original), original)
 
 
 #: Function of ranx.meta.evaluate -> its wrapper.
