@@ -151,7 +151,7 @@ def curve(
     if over is None:
         last = upto or _find_last_iteration(counted)
         of_runs = {
-            name: [_list_points(run, counts.coverage, asked, last) for run in counts.runs]
+            name: [_list_iterations(run, counts.coverage, asked, last) for run in counts.runs]
             for name, counts in counted.items()
         }
     else:
@@ -159,7 +159,7 @@ def curve(
         chosen = choose_spends([spent for runs_of in spends.values() for spent in runs_of], at)
         of_runs = {
             name: [
-                _list_spend_points(run, asked, over, spent, chosen)
+                _list_spends(run, asked, over, spent, chosen)
                 for run, spent in zip(counts.runs, spends[name], strict=True)
             ]
             for name, counts in counted.items()
@@ -232,57 +232,51 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
-class _RunPoint(NamedTuple):
-    """A point of the curve of one run: its measure and place, and of each query its value, and whether it still searches."""
-
-    row: dict[str, Any]
-    values: pl.Series
-    searching: pl.Series
-
-
+#: A place of the curve of a run: its columns, the values of all queries by measure, and which queries still search.
+_Place = tuple[dict[str, Any], dict[str, pl.Series], pl.Series]
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
 _Point = tuple[dict[str, Any], Vector]
 
 
-def _list_points(
+def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
-) -> Iterator[_RunPoint]:
-    """Yield the points of a run by iteration: memory holds the values of one iteration at a time."""
+) -> Iterator[_Place]:
+    """Yield the iterations of a run: memory holds the values of one at a time."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
         values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        for measure in measures:
-            row = {"measure": str(measure), "iteration": i, "coverage": shares.get(i)}
-            yield _RunPoint(row, values.get_column(str(measure(cutoff=i))), lengths >= i)
+        found = {str(measure): values.get_column(str(measure(cutoff=i))) for measure in measures}
+        yield {"iteration": i, "coverage": shares.get(i)}, found, lengths >= i
 
 
-def _list_spend_points(
+def _list_spends(
     counts: Mapping[float, Counts],
     measures: Sequence[GoodGainMeasure],
     over: str,
     spends: Spends,
     chosen: Sequence[float],
-) -> Iterator[_RunPoint]:
-    """Yield the points of a run by spend."""
+) -> Iterator[_Place]:
+    """Yield the spends of a run."""
     values = make_finite(running_values(measures, counts))
     for spend, found, searching in list_values_at_spends(values, spends, chosen):
-        for measure in measures:
-            row = {"measure": str(measure), "over": over, "spend": spend}
-            yield _RunPoint(row, found[str(measure)], searching)
+        yield {"over": over, "spend": spend}, found, searching
 
 
-def _average_runs(system: str, runs: Sequence[Iterator[_RunPoint]]) -> Iterator[_Point]:
+def _average_runs(system: str, runs: Sequence[Iterator[_Place]]) -> Iterator[_Point]:
     """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
-    for points in zip(*runs, strict=True):
-        values = pl.select(pl.mean_horizontal(*(point.values for point in points))).to_series()
-        searching = pl.select(pl.any_horizontal(*(point.searching for point in points))).to_series()
-        row = {"system": system, **points[0].row, "mean": average_queries(values)}
-        row |= {"searching": int(searching.sum()), "queries": len(values)}
-        if len(points) > 1:
-            means = [mean for point in points if (mean := average_queries(point.values)) is not None]
-            row |= {"least": min(means, default=None), "most": max(means, default=None)}
-        yield row, values.fill_null(float("nan")).to_numpy()
+    for places in zip(*runs, strict=True):
+        columns, measures, _ = places[0]
+        searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
+        for measure in measures:
+            of_runs = [found[measure] for _, found, _ in places]
+            values = pl.select(pl.mean_horizontal(*of_runs)).to_series()
+            row = {"system": system, "measure": measure, **columns, "mean": average_queries(values)}
+            row |= {"searching": int(searching.sum()), "queries": len(values)}
+            if len(of_runs) > 1:
+                means = [mean for of_run in of_runs if (mean := average_queries(of_run)) is not None]
+                row |= {"least": min(means, default=None), "most": max(means, default=None)}
+            yield row, values.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
