@@ -137,7 +137,6 @@ def tabulate_detectable(
     The matrices of `matched` have a row per system, and a column per query for which all systems have a value.
     """
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
-    at_power: dict[int, float | None] = {}
     rows: list[tuple[Any, ...]] = []
     asked = pairs if detect is not None else pairs.filter(verdict="unclear")
     for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
@@ -147,9 +146,7 @@ def tabulate_detectable(
         spread = float(differences.std(ddof=1)) if queries > 1 else 0.0
         if not spread:
             continue
-        if queries not in at_power:
-            at_power[queries] = compute_detectable_difference(1.0, queries, alpha=alpha)
-        shown = at_power[queries]
+        shown = compute_detectable_difference(1.0, queries, alpha=alpha)
         if shown is None:
             continue
         rows.append((measure, system, against, spread * shown, queries, POWER, None))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -250,6 +251,7 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
     return bisect_left(range(high), True, lo=max(2, high // 2), key=suffices)
 
 
+@cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
     """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None without one.
 

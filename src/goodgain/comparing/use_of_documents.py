@@ -168,12 +168,12 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
     """Return a row for each judged query and run; `is_absent`: it has no uses."""
+    is_document = pl.col("doc_id") != EMPTY_DOC
     at = {
-        "returned": pl.col("returned_at").is_not_null(),
-        "opened": pl.col("opened_at").is_not_null(),
-        "cited": pl.col("cited"),
+        "returned": is_document & pl.col("returned_at").is_not_null(),
+        "opened": is_document & pl.col("opened_at").is_not_null(),
+        "cited": is_document & pl.col("cited"),
     }
-    at = {stage: there & (pl.col("doc_id") != EMPTY_DOC) for stage, there in at.items()}
     good = good.fill_null(False)
     counts = {stage: there.sum() for stage, there in at.items()}
     counts |= {f"good_{stage}": (there & good).sum() for stage, there in at.items()}
