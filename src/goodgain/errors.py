@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import sysconfig
 import warnings
@@ -169,6 +170,15 @@ class NoticesOfSystems:
     def __exit__(self, *exception: Any) -> None:
         for text, shown in zip(self._concerned, self.texts, strict=True):
             notice(shown, minor=text in self._minor)
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Return a module that an extra installs, or raise InputError."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        package = module.partition(".")[0]
+        raise InputError(f'{package} is not installed: pip install "goodgain[{extra}]"') from None
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:

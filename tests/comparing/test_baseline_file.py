@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import polars as pl
@@ -75,5 +76,10 @@ def test_what_does_not_fit_the_file_is_one_sentence(tmp_path: Path, kept: Path) 
     fails("is not a baseline file", baseline_file=QRELS)
     (tmp_path / "cut.jsonl").write_bytes(kept.read_bytes()[:-30])
     fails("is not a baseline file", baseline_file=tmp_path / "cut.jsonl")
+    about, rows = kept.read_text(encoding="utf-8").split("\n", 1)
+    for name in ("signature", "measures", "coverage", "absent_from_run"):
+        wrong = json.dumps(json.loads(about) | {name: 5})
+        (tmp_path / "wrong.jsonl").write_text(f"{wrong}\n{rows}", encoding="utf-8")
+        fails(f"is not a baseline file.*{name}", baseline_file=tmp_path / "wrong.jsonl")
     with pytest.raises(InputError, match="both called baseline"):
         compare(QRELS, {"baseline": LATE}, "nCG@3", baseline_file=kept)

@@ -17,7 +17,7 @@ from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.cli.progress import show_progress
 from goodgain.comparing.requirements import parse_requirement
-from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
+from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_replicates
@@ -256,5 +256,4 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
 
 
 def _show_some(query_ids: pl.Series) -> str:
-    shown = list_examples(query_ids)
-    return f" ({', '.join(shown)}{', ...' * (len(query_ids) > len(shown))})" if shown else ""
+    return f" ({join_examples(query_ids)})" if len(query_ids) else ""

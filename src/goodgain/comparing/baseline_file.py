@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from goodgain.counting.coverage import COVERAGE, SharedQueries
@@ -22,10 +23,20 @@ from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 
-#: What the first line of every such file has, with the version of its form.
-_KEY, _VERSION = "goodgain_baseline", 1
-
+_VERSION = 1
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
+
+
+class _About(msgspec.Struct):
+    """The first line."""
+
+    goodgain_baseline: int  # the version of its form
+    signature: dict[str, Any]
+    rows: int
+    measures: list[str]
+    coverage: list[dict[str, Any]]
+    absent_from_run: list[str]
+    without_judgments: list[str]
 
 
 def write_baseline(
@@ -33,11 +44,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    Args:
-        scores: the scores, with NumIter and NumResults for the costs of the system.
-        path: the file.
-        system: the name of the system.
-        outcomes: what `read_outcomes` returned; the rows of other systems are left out.
+    `scores` have NumIter and NumResults for the costs of the system. Outcomes of other systems are left out.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -49,7 +56,7 @@ def write_baseline(
         own = outcomes.filter(system=system).drop("system").unpivot(index="query_id", variable_name="measure")
         rows = pl.concat([rows, own.with_columns(replicate=pl.lit(None, pl.String)).select(*_COLUMNS)])
     about = {
-        _KEY: _VERSION,
+        "goodgain_baseline": _VERSION,
         "system": system,
         "signature": scores.signature,
         "rows": rows.height,
@@ -64,14 +71,7 @@ def write_baseline(
 
 
 def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str, missing: str = "zero") -> Scores:
-    """Read the scores that `write_baseline` wrote.
-
-    Args:
-        path: the file.
-        qrels: the judgments of the comparison.
-        measures: the measures that it needs.
-        order: the order of its rankings.
-        missing: what a query is that one of its runs lacks.
+    """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
 
     Raises:
         InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
@@ -79,25 +79,21 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
     path = make_path(path, "baseline_file=")
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
-        about = json.loads(first)
-        if about[_KEY] != _VERSION:
-            raise ValueError(f"its version is {about[_KEY]}")
+        about = msgspec.json.decode(first, type=_About)
+        if about.goodgain_baseline != _VERSION:
+            raise ValueError(f"its version is {about.goodgain_baseline}")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
-        if rows.height < about["rows"]:
-            raise ValueError(f"it has {rows.height:,} of {about['rows']:,} rows")
-        signature, known, coverage = (
-            about["signature"],
-            about["measures"],
-            pl.DataFrame(about["coverage"], schema=COVERAGE),
-        )
-        digest = signature["qrels"]
-        absent, unknown = (pl.Series(about[name], dtype=pl.String) for name in ("absent_from_run", "without_judgments"))
-    except (ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
+        if rows.height < about.rows:
+            raise ValueError(f"it has {rows.height:,} of {about.rows:,} rows")
+        coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
+    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
-    if digest != qrels.digest:
+    signature, known = about.signature, about.measures
+    if signature.get("qrels") != qrels.digest:
         raise InputError(
-            f"{path}: was made with other judgments (qrels {digest}, here {qrels.digest}). Write it again with these qrels."
+            f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
+            "these qrels."
         )
     if signature.get("order", order) != order:
         raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
@@ -112,6 +108,7 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
+    absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent)
     means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
     none = values.select("query_id").clear()

@@ -107,15 +107,9 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Find for each good document what it adds to the difference of two systems, and why.
+    """Return the columns of `Explanation.documents` but title, for CG, NumGood or DCGG.
 
-    Args:
-        qrels: the judgments.
-        base, new: what the two systems found.
-        measure: CG, NumGood or DCGG.
-
-    Returns:
-        The columns of `Explanation.documents` but title.
+    They say for each good document what it adds to the difference of two systems, and why.
     """
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel

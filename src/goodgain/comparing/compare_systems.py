@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ir_measures
 import polars as pl
@@ -18,7 +18,7 @@ from goodgain.comparing.pairs_table import (
     add_costs,
     arrange_values,
     compare_pairs,
-    correct_over_groups,
+    decide,
     drop_incomplete,
     tabulate_means,
     tabulate_systems,
@@ -35,23 +35,21 @@ from goodgain.comparing.replicate_tables import (
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.use_of_documents import FUNNEL
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
+from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import score_run
-from goodgain.formats import Qrels
+from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups, read_outcomes
-from goodgain.formats.systems import check_systems, name_runs
+from goodgain.formats.systems import check_systems, name_runs, stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
-
-if TYPE_CHECKING:
-    pass
 
 #: The name of the system of a baseline file.
 _BASELINE = "baseline"
@@ -152,9 +150,7 @@ def compare(
         baseline = _check_baseline_file(runs_of, baseline, against, bounds=bounds)
     if bounds and len(runs) > len(runs_of):
         raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
-    if detect is not None and (
-        isinstance(detect, bool) or not isinstance(detect, (int, float)) or not 0 < detect < _LARGEST_DIFFERENCE
-    ):
+    if detect is not None and not (is_number(detect) and 0 < detect < _LARGEST_DIFFERENCE):
         raise InputError(f"detect={detect!r}: give a difference above 0, such as 0.02")
     if pass_k is not None:
         check_whole_number("pass_k", pass_k, 1)
@@ -165,31 +161,38 @@ def compare(
     lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
-    judged = load_qrels(qrels, columns=columns)
-    judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
+    judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {}
     if baseline_file is not None:
         scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order, missing=missing)
     unasked = [measure for measure in needed if measure not in asked]
-    options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
-    scored, reaches = _score_systems(judged, runs, needed, columns, options)
+
+    def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
+        of_run = score_run(
+            judged, run, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+        )
+        return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
+
+    found = use_each(judged, runs, score, columns=columns)
+    scored = {name: of_run for name, (of_run, _) in found.items()}
+    reaches = {name: reach for name, (_, reach) in found.items() if reach is not None}
     scores |= {
         name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
     }
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
     queries = {name: of.queries for name, of in scored.items()}
-    query_ids = judged.frame.get_column("query_id").unique().sort()
+    query_ids = judged.query_ids
     better = {str(measure): find_direction(measure) for measure in asked}
-    by_system = _stack_systems({name: of.per_query for name, of in scores.items()})
+    by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     # one value per query, measure and system: the only place where several runs of a system can be averaged
     values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
     given, solved = None, []
     if outcomes is not None:
-        found = read_outcomes(outcomes)
-        solved = found.columns[2:]
-        given = stack_outcomes(found, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
+        table = read_outcomes(outcomes)
+        solved = table.columns[2:]
+        given = stack_outcomes(table, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
         values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
     matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
     solved = check_outcomes({name: matrices[name] for name in solved})
@@ -199,7 +202,7 @@ def compare(
     matched = drop_incomplete(tested)
     about = tabulate_systems(scores, matrices)
     means = tabulate_means(matched, better, names)
-    pairs = add_costs(compare_pairs(matched, better, names, compared, settings), about)
+    pairs = add_costs(decide(compare_pairs(matched, better, names, compared, settings), settings.alpha), about)
     if bounds:
         means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
@@ -215,7 +218,7 @@ def compare(
         notice(note.text, minor=note.minor)
     return Comparison(
         systems=about,
-        coverage=_stack_systems({name: of.coverage for name, of in scores.items()}),
+        coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
         means=means,
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
@@ -231,7 +234,7 @@ def compare(
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,
         replicates=replicates,
-        flips=tabulate_flips(replicates_of, [line for line in lines if line.bound is not None], pass_k),
+        flips=tabulate_flips(replicates_of, lines, pass_k),
         noise=tabulate_noise(replicates_of, pairs, tested),
         detectable=detectable,
     )
@@ -270,27 +273,7 @@ def _compare_groups(
         matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
         tested = compare_pairs(matched, better, names, pairs, settings)
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-    return correct_over_groups(pl.concat(tables), settings.alpha)
-
-
-def _score_systems(
-    qrels: Qrels,
-    runs: Mapping[str, Any],
-    measures: Sequence[ir_measures.Measure],
-    columns: Columns | None,
-    options: dict[str, Any],
-) -> tuple[dict[str, Scores], dict[str, Reach]]:
-    """Return the scores of each system and, with bounds, its `Reach`; options as in `score_run`."""
-    scores: dict[str, Scores] = {}
-    reaches: dict[str, Reach] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in runs.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(qrels, run, columns=columns)
-                scores[name] = score_run(qrels, searched, measures, low=False, **options)
-                if options["bounds"]:
-                    reaches[name] = find_reach(scores[name], qrels, searched, measures, order=options["order"])
-    return scores, reaches
+    return decide(pl.concat(tables), settings.alpha)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
@@ -330,11 +313,6 @@ def add_fixed_iterations(
                 continue
         found.append(measure)
     return parse_measures(found)
-
-
-def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate the frames of all systems, with the name of the system in the first column."""
-    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,15 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
-from goodgain.comparing.pairs_table import Findings
 from goodgain.errors import InputError
+from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Findings):
+class Comparison:
     """The comparison of systems on the same queries.
 
     Attributes:
@@ -64,6 +65,23 @@ class Comparison(Findings):
     >>> found.means.select("system", "mean").rows()
     [('old', 0.5), ('new', 1.0)]
     """
+
+    systems: pl.DataFrame
+    coverage: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+    groups: pl.DataFrame | None
+    correlations: pl.DataFrame | None
+    outcomes: pl.DataFrame | None
+    scores: Mapping[str, Scores]
+    replicates: pl.DataFrame
+    flips: pl.DataFrame
+    noise: pl.DataFrame
+    detectable: pl.DataFrame
 
     def to_text(
         self,

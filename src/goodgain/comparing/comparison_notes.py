@@ -12,7 +12,14 @@ import polars as pl
 
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, SharedQueries, list_examples, share_of_smaller
+from goodgain.counting.coverage import (
+    LOW_COVERAGE,
+    LOW_SHARE,
+    SharedQueries,
+    join_examples,
+    list_examples,
+    share_of_smaller,
+)
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
@@ -87,7 +94,7 @@ def list_notes(
 def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SharedQueries]) -> Iterator[Note]:
     for name, of in queries.items():
         if idle := len(of.only_judged):
-            shown = ", ".join(list_examples(of.only_judged)) + ", ..." * (idle > _EXAMPLES)
+            shown = join_examples(of.only_judged)
             yield Note(f"{count_queries(idle)} never searched in {name}: {shown} (counted as having no results).")
     unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
     if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):

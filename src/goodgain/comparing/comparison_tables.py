@@ -8,15 +8,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.pairs_table import Findings
 from goodgain.comparing.rendering import (
     ABSENT,
     BOOKTABS,
-    Cell,
     Grid,
     Line,
     build_rich_table,
@@ -33,8 +31,11 @@ from goodgain.comparing.rendering import (
 )
 from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable, list_remarks
 from goodgain.errors import InputError, check_whole_number
-from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
+from goodgain.files.escaping import Cell, escape_controls, escape_html, guard_formulas
 from goodgain.measures.declaration import ARROWS
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 #: Choices for the rows of the table of means.
 ROWS = ("measures", "systems")
@@ -54,14 +55,7 @@ _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "difference in ite
 
 
 class Layout(NamedTuple):
-    """The layout of tables.
-
-    Attributes:
-        places: the number of decimals.
-        rows: one of `ROWS`.
-        spreadsheet: whether a spreadsheet will read them.
-        caption, label: those of the table of means.
-    """
+    """The layout of tables: arguments of `Comparison.to_text`."""
 
     places: int = 4
     rows: str = "measures"
@@ -70,7 +64,7 @@ class Layout(NamedTuple):
     label: str = ""
 
 
-def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
+def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
     """Return the comparison as text in one of `FORMS`."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
@@ -80,12 +74,12 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
     return FORMS[form](comparison, layout)
 
 
-def _write_markdown(comparison: Findings, layout: Layout) -> str:
+def _write_markdown(comparison: Comparison, layout: Layout) -> str:
     legend = [Line(sentence, 1) for sentence in build_legend(comparison)]
     return write_markdown([*build_grids(comparison, layout), *legend])
 
 
-def _write_latex(comparison: Findings, layout: Layout) -> str:
+def _write_latex(comparison: Comparison, layout: Layout) -> str:
     means, pairs, *more = build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
@@ -101,12 +95,12 @@ def _write_latex(comparison: Findings, layout: Layout) -> str:
     return "\n\n".join([BOOKTABS, *floats]) + "\n"
 
 
-def _write_csv(comparison: Findings, layout: Layout) -> str:
+def _write_csv(comparison: Comparison, layout: Layout) -> str:
     rows = stack_groups(comparison)
     return (guard_formulas(rows) if layout.spreadsheet else rows).write_csv()
 
 
-def stack_groups(comparison: Findings) -> pl.DataFrame:
+def stack_groups(comparison: Comparison) -> pl.DataFrame:
     """Return the pairs as rows of data: with groups, those of all queries (`all`) and those of each group."""
     if comparison.groups is None:
         return comparison.pairs
@@ -114,7 +108,7 @@ def stack_groups(comparison: Findings) -> pl.DataFrame:
     return pl.concat([whole, comparison.groups], how="diagonal")
 
 
-def _write_json(comparison: Findings, layout: Layout) -> str:
+def _write_json(comparison: Comparison, layout: Layout) -> str:
     named = ["systems", "coverage", "means", "pairs", "groups", "correlations"]
     named += [name for name in ("replicates", "flips", "noise", "detectable") if getattr(comparison, name).height]
     frames = {name: frame.to_dicts() for name in named if (frame := getattr(comparison, name)) is not None}
@@ -124,7 +118,7 @@ def _write_json(comparison: Findings, layout: Layout) -> str:
 
 
 #: The forms of `Comparison.to_text`.
-FORMS: dict[str, Callable[[Findings, Layout], str]] = {
+FORMS: dict[str, Callable[[Comparison, Layout], str]] = {
     "csv": _write_csv,
     "markdown": _write_markdown,
     "latex": _write_latex,
@@ -137,7 +131,7 @@ _WIDTH, _HEIGHT = 90, 12
 _HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
 
 
-def render_html(comparison: Findings) -> str:
+def render_html(comparison: Comparison) -> str:
     """Return the tables of a comparison as HTML, with every text escaped."""
     means, pairs, *more = build_grids(comparison, Layout())
     at = pairs.header.index("interval")
@@ -167,7 +161,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
         )
 
 
-def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
+def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
     """Yield the tables for rich, and the legend without the notes: these appear as notices on stderr."""
     from rich.text import Text
 
@@ -194,7 +188,7 @@ def _compute_width(grid: Grid) -> int:
     return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
-def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
+def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
     """Yield for rich a row per measure and pair: difference, interval, wins, verdict. With bounds, yield the full tables."""
     from rich import box
     from rich.text import Text
@@ -205,33 +199,31 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
     for grid in build_brief_grids(comparison, layout):
         yield build_rich_table(grid, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         yield Text("")
-    spent = comparison.systems.select("system", "iterations", "coverage").rows()
-    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
-    judged = ", ".join(format_number(share, 2) for _, _, share in spent)
-    yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
+    yield Text(escape_controls(describe_costs(comparison)))
     if comparison.detectable.height:
-        yield Text(
-            escape_controls(
-                describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
-            )
-        )
+        said = describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
+        yield Text(escape_controls(said))
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
 
-def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+def describe_costs(comparison: Comparison) -> str:
+    """Return how much each system searched, and how much of what it found is judged."""
+    spent = comparison.systems.select("system", "iterations", "coverage").rows()
+    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
+    judged = ", ".join(format_number(share, 2) for _, _, share in spent)
+    return f"Iterations per query: {iterations}. Judged share of their results: {judged}."
+
+
+def build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     """Return the tables of means and pairs, and where asked those of groups and correlations."""
     columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
-    columns += [
-        "wins/ties/losses",
-        "difference in iterations",
-        *(["unjudged"] * ("most" in comparison.pairs.columns)),
-        "verdict",
-    ]
+    columns += ["wins/ties/losses", "difference in iterations"]
+    columns += ["unjudged", "verdict"] if "most" in comparison.pairs.columns else ["verdict"]
     pairs = _build_pairs_grid("Differences, system minus against", comparison, columns, 3, layout.places)
     return [_build_means_grid(comparison, layout), pairs, *_build_more_grids(comparison, layout.places)]
 
 
-def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+def build_brief_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     """Return one table for two systems, with their means; for more systems a table of means and a table of pairs."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
@@ -248,7 +240,7 @@ def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     return [pairs, *more] if one_pair else [_build_means_grid(comparison, layout, brief=True), pairs, *more]
 
 
-def _build_column_grid(comparison: Findings, places: int) -> Grid:
+def _build_column_grid(comparison: Comparison, places: int) -> Grid:
     """Return the table of pairs in few columns: difference, interval, and the corrected p of the randomisation test."""
     others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
@@ -257,7 +249,7 @@ def _build_column_grid(comparison: Findings, places: int) -> Grid:
     return grid if len(others) > 1 else grid.drop_column("against")
 
 
-def _build_more_grids(comparison: Findings, places: int, *, without: Sequence[str] = ()) -> list[Grid]:
+def _build_more_grids(comparison: Comparison, places: int, *, without: Sequence[str] = ()) -> list[Grid]:
     """Return the table of groups, without some columns, and that of correlations; none that was not asked for."""
     grids = []
     if comparison.groups is not None:
@@ -277,7 +269,7 @@ def _build_more_grids(comparison: Findings, places: int, *, without: Sequence[st
 
 
 def _build_pairs_grid(
-    title: str, comparison: Findings, columns: list[str], words: int, places: int, *, of_groups: bool = False
+    title: str, comparison: Comparison, columns: list[str], words: int, places: int, *, of_groups: bool = False
 ) -> Grid:
     """Return a row per measure and pair, or per group, with these columns of `_write_pair`."""
     frame = comparison.groups if of_groups else comparison.pairs
@@ -314,7 +306,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
     }
 
 
-def _build_means_grid(comparison: Findings, layout: Layout, *, brief: bool = False) -> Grid:
+def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Grid:
     """Return a row per measure with the best mean marked, and below them the cost of each system unless `brief`.
 
     Or a row per system without costs: unless `brief`, * marks the means that differ significantly from the baseline.
@@ -354,13 +346,13 @@ def _find_best(means: list[float], better: str | None) -> set[float]:
     return best if any(mean not in best for mean in means) else set()
 
 
-def _list_p_values(comparison: Findings) -> list[str]:
+def _list_p_values(comparison: Comparison) -> list[str]:
     """Return the headings of the p-values to show: Tukey's only if it exists."""
     shown = [*_P_VALUES.values()]
     return shown if comparison.pairs.get_column("p_tukey").count() else shown[:-1]
 
 
-def build_legend(comparison: Findings, *, in_column: bool = False) -> list[str]:
+def build_legend(comparison: Comparison, *, in_column: bool = False) -> list[str]:
     """Return the sentences that explain columns and marks, and the notes; `in_column`: those of `_build_column_grid`."""
     made = comparison.signature
     if in_column:

@@ -23,17 +23,18 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
 from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import add_uses
+from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.counting.run_opening import use_each
 from goodgain.counting.url_variants import warn_of_url_variants
-from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
-from goodgain.formats.systems import is_replicates
+from goodgain.formats.systems import list_runs
 from goodgain.measures.good_gain import CG, NumDup
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
@@ -156,21 +157,23 @@ def explain(
     [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
     """
     judged = load_qrels(qrels, columns=columns)
-    given = [run if is_replicates(run) else [run] for run in (base, new)]
-    runs = [[load_run(run, columns=columns) for run in of] for of in given]
+    runs = [[load_run(run, columns=columns) for run in list_runs(of)] for of in (base, new)]
     for run in chain(*runs):
         check_columns_used(columns or {}, run, judged)
-    names = []
-    for run, *others in runs:
-        if others:
-            names.append("")
-            continue
-        tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
-        names.append(run.name or (tags[0] if len(tags) == 1 else ""))
+    names = [_find_name(of) for of in runs]
     known = names if all(names) and names[0] != names[1] else ["base", "new"]
     return explain_runs(
         judged, dict(zip(known, runs, strict=True)), measures, results=results, uses=uses, top=top, rel=rel
     )
+
+
+def _find_name(runs: Sequence[Run]) -> str:
+    """Return the name of the file of a run, else its tag; nothing for several runs."""
+    run, *others = runs
+    if others:
+        return ""
+    tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
+    return run.name or (tags[0] if len(tags) == 1 else "")
 
 
 def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:
@@ -211,7 +214,7 @@ def explain_runs(
     rel: float | None = None,
 ) -> Explanation:
     """Do what `explain` does for two systems by name, each a run that was opened, or several."""
-    several = {name: of if isinstance(of, Sequence) else [of] for name, of in runs.items()}
+    several = {name: list_runs(of) for name, of in runs.items()}
     if all(len(of) == 1 for of in several.values()):
         single = {name: of[0] for name, of in several.items()}
     elif results is not None or uses is not None:
@@ -230,13 +233,14 @@ def explain_runs(
 def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts]) -> dict[str, Searched]:
     """Return what each system found, with the counts that the measures need, and notices for what may mislead."""
     rels = find_thresholds([*(one.measure for one in parts), *(one.numerator for one in parts)])
-    systems: dict[str, Searched] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in runs.items():
-            with notices.of(name):
-                whole = read_whole(run)
-                systems[name] = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
-                warn_of_url_variants(qrels, run)
+
+    def search(run: Run | RunFile) -> Searched:
+        whole = read_whole(run)
+        searched = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
+        warn_of_url_variants(qrels, run)
+        return searched
+
+    systems = use_each(qrels, runs, search)
     shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
     if few := describe_shared_queries(shared):
         notice(few)
@@ -273,12 +277,11 @@ def explain_systems(
     wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
         iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
     )
-    named = (
+    documents, unjudged, repeats = (
         frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
     )
-    documents, unjudged, repeats = named
-    documents = add_uses(documents, names, uses)
+    documents = add_uses(documents, dict(zip(USES_OF, names, strict=True)), uses)
     explained = Explanation(
         base=names[0],
         new=names[1],

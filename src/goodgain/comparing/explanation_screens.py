@@ -372,10 +372,10 @@ def _list(names: list[str], most: int = _NAMED) -> str:
     return ", ".join(names[:most]) + more
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, most: int = _LONGEST) -> str:
     """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def show(value: float | None, sign: str = "") -> str:

@@ -95,10 +95,7 @@ def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[
 def write_comment(comparison: Comparison, outcomes: Sequence[Outcome], explanation: Explanation | None = None) -> str:
     """Return a Markdown comment of at most 60 lines; the same comparison gives the same bytes.
 
-    Args:
-        comparison: the comparison.
-        outcomes: the outcomes of the required lines.
-        explanation: the causes of the change that `choose_change` returned; None: its queries have no causes.
+    `explanation` has the causes of the change that `choose_change` returned; None: its queries have no causes.
     """
     failed = [one for one in outcomes if not one.holds]
     counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.statistical_tests import Matrix, Settings, Vector
+from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, draw_queries
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import InputError, notice
 from goodgain.measures.good_gain import NumIter, NumResults
@@ -28,10 +28,7 @@ def stack_outcomes(
 ) -> pl.DataFrame:
     """Return the outcomes of these systems as a table of query_id, measure, system, value.
 
-    Args:
-        outcomes: what `read_outcomes` returned.
-        kept: the values of a baseline file, which has its own outcomes.
-        systems, measures: those of the comparison.
+    `kept` are the values of a baseline file, which has its own outcomes.
 
     Raises:
         InputError: a system has no outcomes, or an outcome has the name of a measure.
@@ -91,11 +88,10 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
     """Return Kendall's tau-b and its bootstrap percentile interval over queries; NaN where one of both is constant."""
     if len(x) < _LEAST_QUERIES or np.ptp(x) == 0 or np.ptp(y) == 0:
         return np.nan, np.nan, np.nan
-    random = np.random.default_rng(settings.seed)
-    drawn = random.integers(0, len(x), size=(min(settings.resamples, _RESAMPLES), len(x)))
-    times = np.stack([np.bincount(row, minlength=len(x)) for row in drawn]).astype(np.float64)
     tau = compute_tau(x, y, np.ones((1, len(x))))[0]
-    low, high = np.nanquantile(compute_tau(x, y, times), [settings.alpha / 2, 1 - settings.alpha / 2])
+    samples = draw_queries(len(x), settings.seed, min(settings.resamples, _RESAMPLES))
+    taus = np.concatenate([compute_tau(x, y, times) for times in samples])
+    low, high = np.nanquantile(taus, [settings.alpha / 2, 1 - settings.alpha / 2])
     return float(tau), float(low), float(high)
 
 

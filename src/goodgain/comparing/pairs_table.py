@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -74,28 +72,6 @@ def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Findings:
-    """The tables of a comparison; `Comparison` says what they hold, and writes them."""
-
-    systems: pl.DataFrame
-    coverage: pl.DataFrame
-    means: pl.DataFrame
-    pairs: pl.DataFrame
-    values: pl.DataFrame
-    baseline: str | None
-    notes: tuple[str, ...]
-    signature: dict[str, Any]
-    groups: pl.DataFrame | None
-    correlations: pl.DataFrame | None
-    outcomes: pl.DataFrame | None
-    scores: Mapping[str, Scores]
-    replicates: pl.DataFrame
-    flips: pl.DataFrame
-    noise: pl.DataFrame
-    detectable: pl.DataFrame
-
-
 def compare_pairs(
     values: Mapping[str, Matrix],
     better: Mapping[str, str | None],
@@ -103,10 +79,9 @@ def compare_pairs(
     pairs: Pairs,
     settings: Settings,
 ) -> pl.DataFrame:
-    """Test every pair on every measure: return the columns of `Comparison.pairs` from measure to significant.
+    """Test every pair on every measure; `decide` adds the corrected p-values and the verdicts.
 
-    `values` has a row per system, and a column per query for which all systems have a value. Holm's method corrects over
-    the pairs of one measure.
+    `values` has a row per system, and a column per query for which all systems have a value.
     """
     first = pl.Series("system", [systems[system] for system, _ in pairs])
     second = pl.Series("against", [systems[against] for _, against in pairs])
@@ -115,7 +90,7 @@ def compare_pairs(
         for name, tested in zip(names, _run_tests([values[name] for name in names], pairs, settings), strict=True):
             measure, direction = pl.lit(name).alias("measure"), pl.lit(better[name], pl.String).alias("better")
             tables[name] = tested.select(measure, direction, first, second, pl.all())
-    return _add_verdicts(pl.concat([tables[name] for name in values]), settings.alpha)
+    return pl.concat([tables[name] for name in values])
 
 
 def arrange_values(
@@ -140,20 +115,6 @@ def arrange_values(
 def drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
     """Leave out the queries for which a system has no value."""
     return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
-
-
-def correct_over_groups(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """Correct the p-values of several groups by Holm's method over all rows of a measure, and the verdicts with them."""
-    tables = []
-    for of in rows.partition_by("measure", maintain_order=True):
-        for name in ("p_t", "p_randomisation"):
-            p = of.get_column(name).fill_null(float("nan")).to_numpy()
-            of = of.with_columns(pl.Series(f"{name}_holm", correct_by_holm(p)).fill_nan(None))
-        tables.append(of)
-    significant = (pl.col("p_randomisation_holm") <= alpha).fill_null(False)
-    is_difference = pl.col("verdict").is_in(["better", "worse"])
-    verdict = pl.when(is_difference & ~significant).then(pl.lit("unclear")).otherwise("verdict")
-    return pl.concat(tables).with_columns(verdict=verdict, significant=significant)
 
 
 def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[str]]:
@@ -193,9 +154,9 @@ def _run_tests(values: Sequence[Matrix], pairs: Pairs, settings: Settings) -> It
                 "low": low[here],
                 "high": high[here],
                 "p_t": p_t[here],
-                "p_t_holm": correct_by_holm(p_t[here]),
+                "p_t_holm": none[here],
                 "p_randomisation": p_randomisation[here],
-                "p_randomisation_holm": correct_by_holm(p_randomisation[here]),
+                "p_randomisation_holm": none[here],
                 "p_tukey": run_tukey_test(of, pairs) if len(of) > 2 and of.shape[1] else none[here],
                 "effect": effect[here],
                 "above": (stacked[here] > 0).sum(axis=1),
@@ -215,8 +176,17 @@ def _average_differences(differences: Matrix) -> list[float]:
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
-def _add_verdicts(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """Replace the signs by wins, ties, losses, verdict and significant; null for a measure without a better direction."""
+def decide(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
+    """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
+
+    Wins, ties, losses, verdict and significant replace the signs; null for a measure without a better direction.
+    """
+    tables = []
+    for of in rows.partition_by("measure", maintain_order=True):
+        corrected = (
+            pl.Series(f"{name}_holm", correct_by_holm(of[name].to_numpy())) for name in ("p_t", "p_randomisation")
+        )
+        tables.append(of.with_columns(*corrected))
     queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")
     up, down = pl.col("better") == "up", pl.col("better") == "down"
     ties = pl.when(up | down).then(queries - above - below)
@@ -230,11 +200,15 @@ def _add_verdicts(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
         .then(pl.lit("better"))
         .otherwise(pl.lit("worse"))
     )
-    return rows.select(
-        pl.exclude("above", "below"),
-        wins=pl.when(up).then(above).when(down).then(below),
-        ties=ties,
-        losses=pl.when(up).then(below).when(down).then(above),
-        verdict=pl.when((queries > 0) & (up | down)).then(verdict),
-        significant=significant,
-    ).with_columns(cs.float().fill_nan(None))
+    return (
+        pl.concat(tables)
+        .select(
+            pl.exclude("above", "below"),
+            wins=pl.when(up).then(above).when(down).then(below),
+            ties=ties,
+            losses=pl.when(up).then(below).when(down).then(above),
+            verdict=pl.when((queries > 0) & (up | down)).then(verdict),
+            significant=significant,
+        )
+        .with_columns(cs.float().fill_nan(None))
+    )

@@ -6,21 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
+from goodgain.files.escaping import Cell, escape_controls, escape_html, write_table
 
 ABSENT = "–"
 
 #: Verdict -> its colour on a terminal.
 _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
-
-
-class Cell(NamedTuple):
-    """A text, whether it is the best of its row, its verdict (`better`, `worse` ...), and an SVG for HTML."""
-
-    text: str
-    best: bool = False
-    verdict: str = ""
-    picture: str = ""
 
 
 class Grid(NamedTuple):
@@ -126,11 +117,7 @@ def write_html(parts: Iterable[Grid | Line]) -> str:
     shown = []
     for part in parts:
         if isinstance(part, Grid):
-            cells = [
-                [HtmlCell(cell.text, cell.best or cell.verdict in _TERMINAL_COLOURS, cell.picture) for cell in row]
-                for row in part.rows
-            ]
-            shown.append(write_table(part.title, part.header, cells, words=part.words))
+            shown.append(write_table(part.title, part.header, part.rows, words=part.words))
         else:
             text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
             shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')

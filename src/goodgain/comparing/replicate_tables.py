@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison_notes import Note
-from goodgain.comparing.pairs_table import Findings, arrange_values
+from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.rendering import Grid, count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
@@ -28,6 +28,9 @@ from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
 
 _REPLICATES = {
     "system": pl.String,
@@ -109,13 +112,14 @@ def tabulate_noise(runs: Runs, pairs: pl.DataFrame, tested: Mapping[str, Matrix]
 
 
 def tabulate_flips(runs: Runs, lines: Sequence[Requirement], k: int | None) -> pl.DataFrame:
-    """Return the columns of `Comparison.flips`: of lines with a number, and systems with several runs; k as in `count_flips`."""
+    """Return the columns of `Comparison.flips`, of lines with a number and systems with several runs; k as in `count_flips`."""
     rows = []
     for system, of in runs.items():
         for line in lines:
             values = of[str(line.measure)]
-            if len(values) > 1:
-                rows.append((system, line.text, *count_flips(passes(line, values), np.isfinite(values), k)))
+            if len(values) > 1 and line.bound is not None:
+                passed = passes(values, line.sign, line.bound)
+                rows.append((system, line.text, *count_flips(passed, np.isfinite(values), k)))
     return pl.DataFrame(rows, schema=_FLIPS, orient="row")
 
 
@@ -130,16 +134,9 @@ def tabulate_detectable(
 ) -> pl.DataFrame:
     """Return the columns of `Comparison.detectable`: of unclear pairs, and of all pairs with `detect`.
 
-    Args:
-        pairs: the pairs of the comparison.
-        matched: measure -> matrix: a row per system, a column per query for which all systems have a value.
-        systems: the systems of the rows.
-        replicates: the table of replicates.
-        alpha: the level of the tests.
-        detect: the difference asked for; None: the observed one.
+    The matrices of `matched` have a row per system, and a column per query for which all systems have a value.
     """
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
-    at_power: dict[int, float | None] = {}
     rows: list[tuple[Any, ...]] = []
     asked = pairs if detect is not None else pairs.filter(verdict="unclear")
     for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
@@ -149,9 +146,7 @@ def tabulate_detectable(
         spread = float(differences.std(ddof=1)) if queries > 1 else 0.0
         if not spread:
             continue
-        if queries not in at_power:
-            at_power[queries] = compute_detectable_difference(1.0, queries, alpha=alpha)
-        shown = at_power[queries]
+        shown = compute_detectable_difference(1.0, queries, alpha=alpha)
         if shown is None:
             continue
         rows.append((measure, system, against, spread * shown, queries, POWER, None))
@@ -219,7 +214,7 @@ def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: st
     return f"a difference of {known['difference']:.4f} in {known['measure']}; {number}"
 
 
-def build_replicate_grids(comparison: Findings, places: int, *, brief: bool) -> list[Grid]:
+def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:
     """Return the tables of replicates, noise and flips that have rows; `brief`: without the variances."""
     replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {

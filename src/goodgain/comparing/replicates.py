@@ -7,6 +7,8 @@ All tests are over queries, never over query x replicate: the values of a query 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -35,15 +37,10 @@ _MOST_QUERIES = 1_000_000_000
 
 
 class Spread(NamedTuple):
-    """How the values of one measure spread over the replicates of one system.
+    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`.
 
-    Attributes:
-        mean: the mean over queries of the queries' means.
-        within: the mean square within queries: the variance between runs of one query.
-        between: the variance between queries, without that noise.
-        icc: between / (between + within).
-        best, worst: the best and the worst mean of a run.
-        oracle_pick: the mean of the best value of each query: what an oracle that picks a run by query would reach.
+    `mean` is over the queries' means. `within` is the variance between runs of one query, `between` that between queries
+    without this noise. `oracle_pick` is what an oracle that picks a run by query would reach.
     """
 
     mean: float | None
@@ -143,10 +140,9 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
     >>> count_flips(passes, np.ones_like(passes), k=2)
     Flips(k=2, pass_at_k=1.0, pass_all_k=0.3333333333333333, flip_rate=0.6666666666666666, ever_flips=1.0)
     """
-    sizes = [int(n) for n in known.sum(axis=0) if n]
-    counts = [int(c) for c, n in zip((passes & known).sum(axis=0), known.sum(axis=0), strict=True) if n]
-    drawn = min(sizes, default=None) if k is None else k
-    queries = [(c, n) for c, n in zip(counts, sizes, strict=True)]
+    passed, sizes = (passes & known).sum(axis=0).tolist(), known.sum(axis=0).tolist()
+    queries = [(c, n) for c, n in zip(passed, sizes, strict=True) if n]
+    drawn = min((n for _, n in queries), default=None) if k is None else k
     enough = [(c, n) for c, n in queries if drawn is not None and n >= drawn]
     several = [(c, n) for c, n in queries if n >= 2]
     return Flips(
@@ -184,9 +180,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
 
-    Args:
-        baseline: its replicates.
-        runs_of_other: r_q for each query.
+    `runs_of_other` has r_q for each query.
     """
     known = np.isfinite(baseline)
     used = known.any(axis=0) & (runs_of_other > 0)
@@ -218,11 +212,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
 
     P(|T| > t) for the noncentral t distribution with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
 
-    Args:
-        difference: the true mean difference.
-        spread: the standard deviation of the differences over queries.
-        queries: n, at least 2.
-        alpha: the level of the test.
+    `difference` is the true mean, `spread` the standard deviation of the differences over queries.
 
     >>> round(compute_power(0.25, 1.0, 128), 3)
     0.802
@@ -249,17 +239,19 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
         return None
     if not spread:
         return 2
-    low, high = 1, 2
-    while compute_power(difference, spread, high, alpha=alpha) < POWER:
-        low, high = high, high * 2
+
+    def suffices(queries: int) -> bool:
+        return compute_power(difference, spread, queries, alpha=alpha) >= POWER
+
+    high = 2
+    while not suffices(high):
+        high *= 2
         if high > _MOST_QUERIES:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if compute_power(difference, spread, middle, alpha=alpha) >= POWER else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=max(2, high // 2), key=suffices)
 
 
+@cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
     """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None without one.
 
@@ -286,11 +278,8 @@ def compute_replicates_needed(
     r = (s_A^2 + s_B^2) / (Q d^2 / 7.85 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs.
 
-    Args:
-        difference: d.
-        differences: the difference of each query's means.
-        within: s_A^2 and s_B^2, the variances within queries of both systems.
-        runs: r_A and r_B, their numbers of runs.
+    `difference` is d, `differences` those of each query's means. `within` has s_A^2 and s_B^2, the variances within queries
+    of both systems, `runs` their numbers of runs.
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))

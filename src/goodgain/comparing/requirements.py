@@ -10,15 +10,17 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import ir_measures
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.comparing.pairs_table import Findings, arrange_values, average_rows, drop_incomplete
+from goodgain.comparing.pairs_table import arrange_values, average_rows, drop_incomplete
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.statistical_tests import (
+    RESIDUE,
     Matrix,
     Settings,
     Vector,
@@ -33,14 +35,14 @@ from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.measures.scores import Scores
 
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
+
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
 #: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
-
-#: Means that differ by at most this share of the bound (or of 1) are equal: rounding.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,11 @@ class Outcome:
         return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})"
 
 
-def passes(line: Requirement, values: Matrix) -> NDArray[np.bool_]:
-    """Return which values pass a line with a number; NaN does not."""
-    bound = line.bound or 0.0
-    equal = np.abs(values - bound) <= _EQUAL * max(1.0, abs(bound))
+def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
+    """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
     with np.errstate(invalid="ignore"):
-        found: NDArray[np.bool_] = np.where(equal, line.sign in ("<=", ">="), _OPERATORS[line.sign](values, bound))
+        is_equal = np.abs(values - bound) <= RESIDUE * max(1.0, abs(bound))
+        found: NDArray[np.bool_] = np.where(is_equal, sign in ("<=", ">="), _OPERATORS[sign](values, bound))
     return found
 
 
@@ -191,7 +192,7 @@ class _Line:
 
 
 def check_requirements(
-    found: Findings | Scores | Mapping[str, Scores],
+    found: Comparison | Scores | Mapping[str, Scores],
     requirements: Iterable[Requirement | str],
     *,
     alpha: float = 0.05,
@@ -231,22 +232,21 @@ def check_requirements(
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
     """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
     decided = list(checked)
-    tests = range(len(checked)) if family else ()
-    of_family = [k for k in tests if checked[k].requirement.significant or checked[k].requirement.is_tested_by_noise]
-    is_plain = [one.baseline is not None and not one.requirement.is_tested_by_noise for one in checked]
-    rest = [k for k in range(len(checked)) if k not in of_family and is_plain[k]]
-    of_lines = [
-        [k for k in rest if checked[k].requirement is line]
-        for line in {id(c.requirement): c.requirement for c in checked}.values()
-    ]
-    for together in [of_family, *of_lines]:
+    tested_together: dict[object, list[int]] = {}
+    for k, one in enumerate(checked):
+        line = one.requirement
+        if family and (line.significant or line.is_tested_by_noise):
+            tested_together.setdefault(family, []).append(k)
+        elif one.baseline is not None and not line.is_tested_by_noise:
+            tested_together.setdefault(id(line), []).append(k)
+    for together in tested_together.values():
         p = np.array([checked[k].p for k in together], dtype=np.float64)
         for k, corrected in zip(together, correct_by_holm(p), strict=True):
             decided[k] = replace(checked[k], p=None if math.isnan(corrected) else float(corrected))
     for k, one in enumerate(decided):
         line, significant = one.requirement, one.p is not None and one.p <= alpha
-        holds = _holds(one.value, line.sign, one.bound)
-        if one.value is not None and k in of_family and line.is_tested_by_noise and one.p is not None:
+        holds = one.value is not None and one.bound is not None and bool(passes(one.value, line.sign, one.bound))
+        if one.value is not None and family and line.is_tested_by_noise and one.p is not None:
             holds = one.p > NOISE_LEVEL
         elif one.value is not None and line.significant:
             holds = holds or not significant
@@ -334,16 +334,8 @@ def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vecto
     return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
 
 
-def _holds(value: float | None, sign: str, bound: float | None) -> bool:
-    if value is None or bound is None:
-        return False
-    if _is_equal(value, bound):
-        return sign in ("<=", ">=")
-    return bool(_OPERATORS[sign](value, bound))
-
-
 def _is_equal(value: float, bound: float) -> bool:
-    return abs(value - bound) <= _EQUAL * max(1.0, abs(bound))
+    return abs(value - bound) <= RESIDUE * max(1.0, abs(bound))
 
 
 def forbids_improvement(line: Requirement) -> bool:

@@ -130,10 +130,9 @@ def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
 def bootstrap_interval(
     differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999
 ) -> tuple[Vector, Vector]:
-    """Return the bootstrap percentile interval of the mean over queries, for each row of differences.
+    """Return the ends of the bootstrap percentile interval of the mean over queries, for each row of differences.
 
-    Returns:
-        The lower and the upper ends. All rows share the same draws.
+    All rows share the same draws.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13.
 
@@ -141,16 +140,19 @@ def bootstrap_interval(
     >>> low.tolist(), high.tolist()
     ([1.0], [1.0])
     """
-    random = np.random.default_rng(seed)
     n = differences.shape[1]
-    means = []
-    for rows in _split_resamples(resamples, n):
-        drawn = random.integers(0, n, size=(rows, n))
-        times = np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
-        means.append(times @ differences.T / n)
+    means = [times @ differences.T / n for times in draw_queries(n, seed, resamples)]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high
+
+
+def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Yield matrices of bootstrap samples: how often each query is drawn, a row for each sample."""
+    random = np.random.default_rng(seed)
+    for rows in _split_resamples(resamples, n):
+        drawn = random.integers(0, n, size=(rows, n))
+        yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
 
 
 def _split_resamples(resamples: int, n: int) -> Iterator[int]:
@@ -179,14 +181,7 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
-    is the paired t-test.
-
-    Args:
-        values: a row per system, a column per query.
-        pairs: the rows to compare.
-
-    Returns:
-        p of each pair: 1 if all differences are zero, NaN if q does not exist (one query, no spread).
+    is the paired t-test. `values` has a row per system. p is NaN if q does not exist (one query, no spread).
 
     Source: Carterette, TOIS 30(1), 2012.
 

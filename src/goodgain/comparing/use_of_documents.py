@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from goodgain.counting.coverage import list_examples
+from goodgain.counting.coverage import join_examples
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, notice
 from goodgain.formats.qrels import load_qrels
@@ -37,10 +37,9 @@ FUNNEL: dict[str, str | None] = {
 }
 _STAGES = ("returned", "opened", "cited")
 #: Column -> the column of `Funnel.frame` with the number of queries that have it.
-OF_STAGES = dict.fromkeys(FUNNEL, "queries") | {
-    name: "queries_with_answer" if "cit" in name else "queries_with_opens"
+OF_STAGES = {
+    name: "queries_with_answer" if "cit" in name else "queries_with_opens" if "open" in name else "queries"
     for name in FUNNEL
-    if "open" in name or "cit" in name
 }
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
@@ -169,12 +168,12 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
     """Return a row for each judged query and run; `is_absent`: it has no uses."""
+    is_document = pl.col("doc_id") != EMPTY_DOC
     at = {
-        "returned": pl.col("returned_at").is_not_null(),
-        "opened": pl.col("opened_at").is_not_null(),
-        "cited": pl.col("cited"),
+        "returned": is_document & pl.col("returned_at").is_not_null(),
+        "opened": is_document & pl.col("opened_at").is_not_null(),
+        "cited": is_document & pl.col("cited"),
     }
-    at = {stage: there & (pl.col("doc_id") != EMPTY_DOC) for stage, there in at.items()}
     good = good.fill_null(False)
     counts = {stage: there.sum() for stage, there in at.items()}
     counts |= {f"good_{stage}": (there & good).sum() for stage, there in at.items()}
@@ -217,9 +216,9 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         queries = of.get_column("query_id").n_unique()
         absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
         if len(absent):
-            shown = ", ".join(list_examples(absent)) + ", ..." * (len(absent) > len(list_examples(absent)))
             notice(
-                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {shown}. They count as using nothing."
+                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {join_examples(absent)}. They count "
+                "as using nothing."
             )
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
@@ -233,12 +232,8 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     unjudged = (
         rows.filter(pl.col("relevance").is_null() & is_url).select("query_id", "doc_id").unique(maintain_order=True)
     )
-    pairs = (
-        list(find_other_spellings(unjudged, labels.filter(is_url).select("query_id", "doc_id")))
-        if unjudged.height
-        else []
-    )
-    if pairs:
+    judged = labels.filter(is_url).select("query_id", "doc_id")
+    if unjudged.height and (pairs := list(find_other_spellings(unjudged, judged))):
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "
@@ -246,22 +241,22 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         )
 
 
-def add_uses(documents: pl.DataFrame, systems: Sequence[str], uses: Any) -> pl.DataFrame:
-    """Add to rows of documents what each of two systems did with them: use_base and use_new; null for None as uses.
+def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
+    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
 
     Raises:
         InputError: the uses cannot be read, or lack one of the systems.
     """
     if uses is None:
-        return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in USES_OF)
+        return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = read_uses(uses)
     table = table.with_columns(use=describe_use(table)).unique(["query_id", "system", "doc_id"], maintain_order=True)
     known = table.get_column("system").unique(maintain_order=True).to_list()
-    for name, system in zip(USES_OF, systems, strict=True):
+    for name, system in systems.items():
         if system not in known:
             raise InputError(f"uses= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
         of_one = table.filter(system=system).select("query_id", "doc_id", pl.col("use").alias(name))
         documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        is_met = pl.col("query_id").is_in(table.filter(system=system)["query_id"].unique().implode())
+        is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
         documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))
     return documents

@@ -62,6 +62,12 @@ def list_examples(query_ids: pl.Series) -> list[str]:
     return query_ids.bottom_k(_EXAMPLES).sort().to_list()
 
 
+def join_examples(query_ids: pl.Series) -> str:
+    """Return the first three query ids as text, with dots if there are more."""
+    shown = list_examples(query_ids)
+    return ", ".join(shown) + ", ..." * (len(query_ids) > len(shown))
+
+
 class Coverage(NamedTuple):
     """Which queries and results of a run the qrels judge.
 

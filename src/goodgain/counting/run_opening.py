@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import (
@@ -30,6 +30,8 @@ from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
+
+T = TypeVar("T")
 
 #: A file with more bytes is read in blocks.
 LARGE = BLOCK
@@ -76,6 +78,19 @@ def open_qrels_and_run(
     return judged, searched
 
 
+def use_each(
+    qrels: Qrels, runs: Mapping[str, Any], use: Callable[[Run | RunFile], T], *, columns: Columns | None = None
+) -> dict[str, T]:
+    """Open each run in turn, and return name -> what `use` returns for it. Its notices name the systems that they concern."""
+    found = {}
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                _, searched = open_qrels_and_run(qrels, run, columns=columns)
+                found[name] = use(searched)
+    return found
+
+
 def map_documents(
     qrels: Any,
     runs: Mapping[str, Any],
@@ -85,19 +100,19 @@ def map_documents(
     *,
     columns: Columns | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs with the ids of documents for those of chunks; as they are without `documents`.
+    """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` only read the qrels.
 
     All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
 
     Raises:
         InputError: as for `read_document_map`, or no id of the runs and the qrels is mapped.
     """
+    judged = None if qrels is None else load_qrels(qrels, columns=columns)
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
             raise InputError("documents_of= and chunks= say how documents= is applied; give documents= too")
-        return qrels, dict(runs)
+        return judged, dict(runs)
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
-    judged = None if qrels is None else load_qrels(qrels, columns=columns)
     opened: dict[str, Any] = {name: open_run(run, columns=columns) for name, run in runs.items()}
     # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
     ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)

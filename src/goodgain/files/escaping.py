@@ -78,20 +78,21 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     return frame.with_columns(texts)
 
 
-class HtmlCell(NamedTuple):
-    """A cell: its text, whether it is bold, and an SVG picture before the text, which is not escaped."""
+class Cell(NamedTuple):
+    """A text, whether it is the best of its row, its verdict (`better`, `worse` ...), and an SVG for HTML, not escaped."""
 
     text: str
-    bold: bool = False
+    best: bool = False
+    verdict: str = ""
     picture: str = ""
 
 
-def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[HtmlCell]], *, words: int) -> str:
+def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *, words: int) -> str:
     """Return an HTML table for a notebook; the first `words` columns are aligned as words, the others as numbers.
 
     Every text is escaped: names of systems and ids of documents come from users.
 
-    >>> write_table("", ["measure", "a<b"], [[HtmlCell("CG"), HtmlCell("1.0", bold=True)]], words=1).count("&lt;")
+    >>> write_table("", ["measure", "a<b"], [[Cell("CG"), Cell("1.0", best=True)]], words=1).count("&lt;")
     1
     """
     sides = ["left" if k < words else "right" for k in range(len(header))]
@@ -103,9 +104,10 @@ def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[HtmlC
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _write_cell(cell: HtmlCell, side: str) -> str:
+def _write_cell(cell: Cell, side: str) -> str:
     text = escape_html(cell.text)
-    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if cell.bold else text}</td>'
+    is_bold = cell.best or cell.verdict in ("better", "worse")
+    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if is_bold else text}</td>'
 
 
 def escape_html(text: str) -> str:

@@ -137,6 +137,11 @@ class Qrels(PandasFacade):
         return kept
 
     @cached_property
+    def query_ids(self) -> pl.Series:
+        """The ids of the queries, sorted."""
+        return self.frame.get_column("query_id").unique().sort()
+
+    @cached_property
     def largest(self) -> pl.DataFrame:
         """query_id, doc_id, relevance: one row per (query, document), its largest label."""
         if self.labels is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import polars as pl
+
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 
@@ -32,6 +34,16 @@ def is_replicates(source: Any) -> bool:
     return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
 
 
+def list_runs(source: Any) -> list[Any]:
+    """Return the runs of a system, one or several; so also for the files of an argument."""
+    return source if is_replicates(source) else [source]
+
+
+def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Concatenate the frames of all systems, with the name of the system in the first column."""
+    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
+
+
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
     """Return system -> the names of its runs, for two or more named as `convert` names them: agent.1, agent.2."""
     found: dict[str, list[str]] = {}
@@ -51,7 +63,7 @@ def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, lis
     named: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
     for system, source in systems.items():
-        runs = source if is_replicates(source) else [source]
+        runs = list_runs(source)
         numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
         names[system] = numbered if len(runs) > 1 else [system]
         if taken := sorted(named.keys() & names[system]):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -40,11 +41,9 @@ class NotWrittenError(GoodgainError):
 
     exit_status = 1
 
-    @classmethod
-    def of(cls, why: str, written: int, total: int) -> NotWrittenError:
-        """Return the error for a reason and the number of annotations that were written before."""
+    def __init__(self, why: str, written: int, total: int) -> None:
         again = ". The same command replaces them and goes on" if written else ""
-        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
+        super().__init__(f"{why}. {written:,} of {total:,} annotations were written{again}")
 
 
 def annotate(
@@ -85,7 +84,7 @@ def annotate(
     table = None if query_ids is None else read_query_ids(query_ids)
     results, ids = _read(traces, ReadOptions(**options, query_ids=table))
     judged = load_qrels(qrels).select_queries(ids.get_column("query_id").unique().to_list())
-    of_trace = ids.filter(pl.col("query_id").is_in(judged.frame.get_column("query_id").unique().implode()))
+    of_trace = ids.filter(pl.col("query_id").is_in(judged.query_ids.implode()))
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
         raise InputError(
@@ -131,7 +130,13 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
     return results, ids
 
 
-def explain_refusal(address: str, status: int, said: str, keys: str) -> str:
-    """Return why a server refused annotations, and the remedy, as one sentence."""
-    remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=keys)
+def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
+    """Return why a server refused annotations, and the remedy, as one sentence; `hide` removes secrets from its answer."""
+    remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
+    said = hide(" ".join(said.split()))[:300]
     return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"
+
+
+def explain_silence(address: str, reason: str) -> str:
+    """Return that a server cannot be reached, and the remedy, as one sentence."""
+    return f"{address}: cannot be reached ({reason}). Start the server, or correct --base-url"

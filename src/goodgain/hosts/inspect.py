@@ -11,9 +11,8 @@ import os
 from functools import cache
 from typing import Any
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, import_extra
 from goodgain.formats import read_qrels
-from goodgain.hosts import import_host
 from goodgain.hosts.trace_scorer import TraceScorer
 from goodgain.measures.names import Measures, parse_measures
 
@@ -55,7 +54,7 @@ def __getattr__(name: str) -> Any:
 @cache
 def _register() -> Any:
     """Register the scorer with Inspect under the name `goodgain`, and return what makes it."""
-    inspect = import_host("inspect_ai.scorer", "inspect")
+    inspect = import_extra("inspect_ai.scorer", "inspect")
 
     def goodgain(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
         ids = "the ids of the samples"
@@ -79,7 +78,7 @@ def _register() -> Any:
 
 def _write_sample(state: Any) -> bytes:
     """Return the sample of a task's state as in a log, with the tool events that its messages may lack."""
-    transcript = import_host("inspect_ai.log", "inspect").transcript()
+    transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {
         "id": state.sample_id,

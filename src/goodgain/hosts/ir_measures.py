@@ -45,10 +45,10 @@ class GoodgainProvider(Provider):
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Return whether the measure is one of ours."""
         measure.validate_params()
-        return _is_computed_here(measure)
+        return isinstance(measure, DeclaredMeasure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
-        ours = [measure for measure in measures if _is_computed_here(measure)]
+        ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
         _warn_of_mixed_up(_find_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
 
@@ -60,8 +60,8 @@ class GoodgainProvider(Provider):
 class GoodgainEvaluator(Evaluator):
     """Scores runs against one qrels."""
 
-    def __init__(self, measures: list[ir_measures.Measure], qrels: Qrels) -> None:
-        super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
+    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels) -> None:
+        super().__init__(measures, qrels.query_ids.to_list())
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -79,10 +79,6 @@ class GoodgainEvaluator(Evaluator):
         for query_id, name, value in scores.per_query.iter_rows():
             # without the pair, ir_measures would take 0; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
-
-
-def _is_computed_here(measure: ir_measures.Measure) -> bool:
-    return isinstance(measure, DeclaredMeasure)
 
 
 def _warn_of_plain_iterations(run: Run) -> None:
@@ -105,7 +101,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
     frame = inspect.currentframe()
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), FallbackProvider) and "orig_measures" in frame.f_locals:
-            return [m for m in frame.f_locals["orig_measures"] if not _is_computed_here(m)]
+            return [m for m in frame.f_locals["orig_measures"] if not isinstance(m, DeclaredMeasure)]
         frame = frame.f_back
     return []
 

@@ -16,7 +16,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 
 #: The variables of the keys and of the address, the best first.
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
@@ -54,11 +54,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
     """Write scores, each with a request: servers of all versions take single ones.
 
-    Args:
-        bodies: of `make_bodies`.
-        base_url: the address of the server.
-        key: the public and the secret key, joined by a colon.
-        hide: removes secrets from a text.
+    `key` is the public and the secret key, joined by a colon; `hide` removes secrets from a text.
 
     Raises:
         InputError: there is no address, or it is none.
@@ -79,7 +75,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
         why = _try(opener.open, request, hide)
         if why:
-            raise NotWrittenError.of(why, written, len(bodies))
+            raise NotWrittenError(why, written, len(bodies))
 
 
 def _is_address(text: str) -> bool:
@@ -100,13 +96,12 @@ def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], s
             return ""
         except HTTPError as error:
             with error:
-                said = hide(" ".join(error.read(2_000).decode(errors="replace").split()))[:300]
+                said = error.read(2_000).decode(errors="replace")
             if error.code == _TOO_MANY and attempt < _TRIES:
                 asked = error.headers.get("Retry-After", "")
                 time.sleep(min(int(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
                 continue
-            return explain_refusal(host, error.code, said, " and ".join(KEYS))
+            return explain_refusal(host, error.code, said, KEYS, hide)
         except (URLError, http.client.HTTPException, OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            return f"{host}: cannot be reached ({hide(str(reason))}). Start the server, or correct --base-url"
+            return explain_silence(host, hide(str(getattr(error, "reason", error))))
     return ""

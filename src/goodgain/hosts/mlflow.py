@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
-from goodgain.errors import InputError
-from goodgain.hosts import import_host
+from goodgain.errors import InputError, import_extra
 from goodgain.hosts.trace_scorer import TraceScorer
 from goodgain.measures.names import Measures
 
@@ -44,7 +43,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
-    host, entities = import_host("mlflow.genai.scorers", "mlflow"), import_host("mlflow.entities", "mlflow")
+    host, entities = import_extra("mlflow.genai.scorers", "mlflow"), import_extra("mlflow.entities", "mlflow")
     ids = "the tags query_id of the traces"
     scoring = TraceScorer(qrels, measures, format="mlflow", query_ids_are=ids, rel=rel, **options)
 
@@ -88,7 +87,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
     Raises:
         InputError: MLflow is not installed, or `curve` is not a frame of `goodgain.curve` over iterations.
     """
-    mlflow = import_host("mlflow", "mlflow")
+    mlflow = import_extra("mlflow", "mlflow")
     if curve is not None and "iteration" not in curve.columns:
         raise InputError("curve= takes a frame of goodgain.curve over iterations; leave out over=")
     with nullcontext() if mlflow.active_run() else mlflow.start_run(run_name="comparison"):

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.hosts import import_host
-from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal
+from goodgain.errors import import_extra
+from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 
 #: The variable of the key. Those of the address are the client's own.
 KEYS = ("PHOENIX_API_KEY",)
@@ -35,17 +35,14 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
     """Write annotations.
 
-    Args:
-        bodies: of `make_bodies`.
-        base_url: the address of the server; None: as the client finds it in variables, else http://localhost:6006.
-        key: the key; empty for a server without keys.
-        hide: removes secrets from a text.
+    Without `base_url` the client finds the address in variables, else it is http://localhost:6006. `key` is empty for a
+    server without keys; `hide` removes secrets from a text.
 
     Raises:
         InputError: the client is not installed.
         NotWrittenError: the server did not take them all.
     """
-    package, errors = import_host("phoenix.client", "phoenix"), import_host("httpx", "phoenix")
+    package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
     written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:
         client = package.Client(base_url=base_url, api_key=key or None)
@@ -59,17 +56,13 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
                 method(**{f"{kind}_annotations": some}, sync=True)
                 written += len(some)
     except errors.HTTPStatusError as error:
-        answer = error.response
-        said = hide(" ".join(answer.text.split()))[:300]
-        why = explain_refusal(_show(answer.request.url), answer.status_code, said, KEYS[0])
+        answer, url = error.response, error.response.request.url
+        asked = f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}"
+        why = explain_refusal(asked, answer.status_code, answer.text, KEYS, hide)
     except ValueError:  # the client found no JSON
         why = f"{address}: is not a server of Phoenix, or answers something else. Check --base-url"
     except (errors.HTTPError, errors.InvalidURL) as error:
-        why = f"{address}: cannot be reached ({hide(str(error)) or type(error).__name__}). Start the server, or correct --base-url"
+        why = explain_silence(address, hide(str(error)) or type(error).__name__)
     else:
         return
-    raise NotWrittenError.of(why, written, len(bodies))
-
-
-def _show(url: Any) -> str:
-    return f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}"
+    raise NotWrittenError(why, written, len(bodies))

@@ -65,8 +65,9 @@ class RelevanceEvaluator:
         asked = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
         self._rel = rel
-        self._ours = {name: measure for one in asked for name, measure in _parse_name(one, rel).items()}
-        theirs = {one for one in asked if not _parse_name(one, rel)}
+        parsed = {one: _parse_name(one, rel) for one in asked}
+        self._ours = {name: measure for ours in parsed.values() for name, measure in ours.items()}
+        theirs = {one for one, ours in parsed.items() if not ours}
         self._theirs = None
         if theirs:
             labels = to_nested_dict(

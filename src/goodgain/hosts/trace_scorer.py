@@ -18,14 +18,7 @@ from goodgain.traces.tools import make_tool_predicate
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace.
-
-    Attributes:
-        values: name of a measure -> value; None if it is not finite.
-        explanation: what each iteration found, a line each.
-        notes: the notices about this trace.
-        signature: the versions and settings behind the values.
-    """
+    """The values of one trace (None: not finite), what each iteration found in a line, and the notices about the trace."""
 
     values: dict[str, float | None]
     explanation: str
@@ -36,13 +29,8 @@ class TraceScores(NamedTuple):
 class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
-    Args:
-        qrels: what `goodgain.read_qrels` takes.
-        measures: what `goodgain.evaluate` takes.
-        format: the format of the traces.
-        query_ids_are: where the host has the query id of a trace, for errors.
-        rel: the smallest good label, as in `goodgain.evaluate`.
-        options: of `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
+    `query_ids_are` says where the host has the query id of a trace, for errors. `options` are those of
+    `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
 
     Raises:
         InputError: the qrels cannot be read, or an option is wrong.

@@ -42,7 +42,8 @@ class Rule(NamedTuple):
     allows: Callable[[Any], bool]
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
@@ -63,18 +64,18 @@ def _is_over_one_ranking(name: Any) -> bool:
 #: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
 COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
-    "rel": Rule("the smallest relevant label, a number above 0", lambda value: _is_number(value) and value > 0),
+    "rel": Rule("the smallest relevant label, a number above 0", lambda value: is_number(value) and value > 0),
     "judged_only": Rule("True or False", lambda value: isinstance(value, bool)),
     "gains": Rule(
         "a dict of labels to gains from 0, such as {1: 1, 2: 3}",
         lambda value: (
             isinstance(value, dict)
-            and all(_is_number(label) and _is_number(gain) and gain >= 0 for label, gain in value.items())
+            and all(is_number(label) and is_number(gain) and gain >= 0 for label, gain in value.items())
         ),
     ),
-    "p": Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
-    "beta": Rule("a number from 0 to 10^150", lambda value: _is_number(value) and 0 <= value <= _MOST_BETA),
-    "recall": Rule("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
+    "p": Rule("a number from 0 to below 1", lambda value: is_number(value) and 0 <= value < 1),
+    "beta": Rule("a number from 0 to 10^150", lambda value: is_number(value) and 0 <= value <= _MOST_BETA),
+    "recall": Rule("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1),
 }
 #: The same for measures of the ledger.
 LEDGER_RULES = COMPUTED_RULES | {
@@ -194,10 +195,12 @@ def check_parameters(measure: ir_measures.Measure) -> None:
 
     def find_rule(name: str, info: Any) -> Rule:
         rule = _find_rule(measure, name, info)
-        is_number = info.dtype in (int, float)  # True is an int to Python
+        takes_numbers = info.dtype in (int, float)  # True is an int to Python
         return Rule(
             rule.words,
-            lambda value: info.validate(value) and not (is_number and isinstance(value, bool)) and rule.allows(value),
+            lambda value: (
+                info.validate(value) and not (takes_numbers and isinstance(value, bool)) and rule.allows(value)
+            ),
         )
 
     check_given(measure, find_rule)

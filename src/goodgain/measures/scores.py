@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import HtmlCell, escape_html, write_table
+from goodgain.files.escaping import Cell, escape_html, write_table
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
@@ -124,7 +124,7 @@ class Scores:
 
     def _repr_html_(self) -> str:
         rows = [
-            [HtmlCell(_name_with_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
+            [Cell(_name_with_arrow(name)), Cell("–" if value is None else f"{value:.4f}")]
             for name, value in self.means.items()
         ]
         queries = self.signature["queries"]

@@ -14,11 +14,10 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
+from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.errors import InputError, MeasureError, check_whole_number, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
@@ -140,7 +139,6 @@ def curve(
     >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
-    check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
@@ -153,7 +151,7 @@ def curve(
     if over is None:
         last = upto or _find_last_iteration(counted)
         of_runs = {
-            name: [_list_points(run, counts.coverage, asked, last) for run in counts.runs]
+            name: [_list_iterations(run, counts.coverage, asked, last) for run in counts.runs]
             for name, counts in counted.items()
         }
     else:
@@ -161,7 +159,7 @@ def curve(
         chosen = choose_spends([spent for runs_of in spends.values() for spent in runs_of], at)
         of_runs = {
             name: [
-                _list_spend_points(run, asked, over, spent, chosen)
+                _list_spends(run, asked, over, spent, chosen)
                 for run, spent in zip(counts.runs, spends[name], strict=True)
             ]
             for name, counts in counted.items()
@@ -194,15 +192,10 @@ def count_systems(
 ) -> dict[str, SystemCounts]:
     """Return system -> what its runs found, with notices for what may mislead; each run is read once."""
     systems, names = name_runs(check_systems(runs))
-    judged = load_qrels(qrels, columns=columns)
-    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
+    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, measures, rel=rel)
-    counts: dict[str, Mapping[float, Counts]] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in systems.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(judged, run, columns=columns)
-                counts[name] = count_with_notices(judged, searched, find_thresholds(measures))
+    rels = find_thresholds(measures)
+    counts = use_each(judged, systems, lambda run: count_with_notices(judged, run, rels), columns=columns)
     counted = {name: _join_runs([counts[run] for run in of]) for name, of in names.items()}
     if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
         notice(few_shared)
@@ -239,62 +232,51 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
-class _RunPoint(NamedTuple):
-    """A point of the curve of one run.
-
-    Attributes:
-        row: its measure and place.
-        values, searching: of each query, its value, and whether it still searches.
-    """
-
-    row: dict[str, Any]
-    values: pl.Series
-    searching: pl.Series
-
-
+#: A place of the curve of a run: its columns, the values of all queries by measure, and which queries still search.
+_Place = tuple[dict[str, Any], dict[str, pl.Series], pl.Series]
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
 _Point = tuple[dict[str, Any], Vector]
 
 
-def _list_points(
+def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
-) -> Iterator[_RunPoint]:
-    """Yield the points of a run by iteration: memory holds the values of one iteration at a time."""
+) -> Iterator[_Place]:
+    """Yield the iterations of a run: memory holds the values of one at a time."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
         values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        for measure in measures:
-            row = {"measure": str(measure), "iteration": i, "coverage": shares.get(i)}
-            yield _RunPoint(row, values.get_column(str(measure(cutoff=i))), lengths >= i)
+        found = {str(measure): values.get_column(str(measure(cutoff=i))) for measure in measures}
+        yield {"iteration": i, "coverage": shares.get(i)}, found, lengths >= i
 
 
-def _list_spend_points(
+def _list_spends(
     counts: Mapping[float, Counts],
     measures: Sequence[GoodGainMeasure],
     over: str,
     spends: Spends,
     chosen: Sequence[float],
-) -> Iterator[_RunPoint]:
-    """Yield the points of a run by spend."""
+) -> Iterator[_Place]:
+    """Yield the spends of a run."""
     values = make_finite(running_values(measures, counts))
     for spend, found, searching in list_values_at_spends(values, spends, chosen):
-        for measure in measures:
-            row = {"measure": str(measure), "over": over, "spend": spend}
-            yield _RunPoint(row, found[str(measure)], searching)
+        yield {"over": over, "spend": spend}, found, searching
 
 
-def _average_runs(system: str, runs: Sequence[Iterator[_RunPoint]]) -> Iterator[_Point]:
+def _average_runs(system: str, runs: Sequence[Iterator[_Place]]) -> Iterator[_Point]:
     """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
-    for points in zip(*runs, strict=True):
-        values = pl.select(pl.mean_horizontal(*(point.values for point in points))).to_series()
-        searching = pl.select(pl.any_horizontal(*(point.searching for point in points))).to_series()
-        row = {"system": system, **points[0].row, "mean": average_queries(values)}
-        row |= {"searching": int(searching.sum()), "queries": len(values)}
-        if len(points) > 1:
-            means = [mean for point in points if (mean := average_queries(point.values)) is not None]
-            row |= {"least": min(means, default=None), "most": max(means, default=None)}
-        yield row, values.fill_null(float("nan")).to_numpy()
+    for places in zip(*runs, strict=True):
+        columns, measures, _ = places[0]
+        searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
+        for measure in measures:
+            of_runs = [found[measure] for _, found, _ in places]
+            values = pl.select(pl.mean_horizontal(*of_runs)).to_series()
+            row = {"system": system, "measure": measure, **columns, "mean": average_queries(values)}
+            row |= {"searching": int(searching.sum()), "queries": len(values)}
+            if len(of_runs) > 1:
+                means = [mean for of_run in of_runs if (mean := average_queries(of_run)) is not None]
+                row |= {"least": min(means, default=None), "most": max(means, default=None)}
+            yield row, values.fill_null(float("nan")).to_numpy()
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
+from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run, use_each
 from goodgain.counting.url_variants import warn_of_url_variants
-from goodgain.errors import NoticesOfSystems
 from goodgain.evaluation import count_with_notices
+from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.good_gain import CG
 from goodgain.measures.ledger_values import check_along_iterations, running_values
 from goodgain.measures.names import Measures, parse_measures
@@ -134,13 +134,9 @@ def coverage(
     [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
     """
     systems = check_systems(runs)
-    judged = load_qrels(qrels, columns=columns)
-    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
-    found = []
-    with NoticesOfSystems() as notices:
-        for name, run in systems.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(judged, run, columns=columns)
-                measured = measure_coverage(count_with_notices(judged, searched, [CG.rel], iterates=False))
-                found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
-    return pl.concat(found)
+    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
+
+    def tabulate(run: Run | RunFile) -> pl.DataFrame:
+        return measure_coverage(count_with_notices(judged, run, [CG.rel], iterates=False)).tabulate()
+
+    return stack_systems(use_each(judged, systems, tabulate, columns=columns))

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.escaping import HtmlCell, escape_html, write_table
+from goodgain.files.escaping import Cell, escape_html, write_table
 from goodgain.reporting.ledger_and_coverage import KINDS
 from goodgain.reporting.plots.pictures import draw_curves
 
@@ -94,10 +94,10 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 def _write_rows(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> str:
     """Return the first rows as a table, with a first column of bars if there are any, and how many more there are."""
-    cells = [[HtmlCell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
+    cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:
-        cells = [[HtmlCell("", picture=bar), *row] for bar, row in zip(bars, cells, strict=True)]
+        cells = [[Cell("", picture=bar), *row] for bar, row in zip(bars, cells, strict=True)]
         header = ["results", *header]
     more = frame.height - len(cells)
     return write_table("", header, cells, words=2) + (f"<small>and {more:,} more</small>" if more else "")

@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.comparing.causes import Parts, Searched
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.explanation_screens import Account
+from goodgain.comparing.explanation_screens import Account, shorten
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import subtract_without_residue
@@ -35,22 +35,17 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows.
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
 
     Attributes:
-        qrels: the judgments.
         measures: name -> better direction.
         explained: the measure whose differences are explained, with its parts.
-        scores: system -> its scores; the first system is the base.
         comparison: that of all systems with the base; None for one system.
-        searched: system -> what it found.
         explanations: each other system -> the explanation of its difference from the base.
         iterations: the columns of `Explanation.iterations`, of all systems.
-        results: search strings, titles and addresses.
         uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
-        curves, recalls: what `curve` and `pr_curve` returned. ledgers: system -> what `ledger` returned.
         details: for how many queries all results are listed.
         words: word -> its meaning.
         command: how to make the report again.
@@ -82,10 +77,6 @@ class Evidence:
     def systems(self) -> list[str]:
         return [*self.scores]
 
-    @property
-    def query_ids(self) -> pl.Series:
-        return self.qrels.frame.get_column("query_id").unique().sort()
-
 
 def list_queries(of: Evidence) -> pl.DataFrame:
     """Return a row for each query, measure and system.
@@ -94,7 +85,7 @@ def list_queries(of: Evidence) -> pl.DataFrame:
         query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
         for the base) and, of the explained measure, cause and first_differing_iteration.
     """
-    ids = of.query_ids
+    ids = of.qrels.query_ids
     frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
     values = pl.concat(frames).select("query_id", "measure", "system", "value")
     parts = []
@@ -119,7 +110,7 @@ def list_queries(of: Evidence) -> pl.DataFrame:
 
 def build_data(of: Evidence) -> dict[str, Any]:
     """Return what the page embeds as JSON."""
-    (_, *others), ids, table = of.systems, of.query_ids, list_queries(of)
+    (_, *others), ids, table = of.systems, of.qrels.query_ids, list_queries(of)
     rows = table.partition_by("measure", "system", as_dict=True)
     explained = str(of.explained.measure)
     causes = _number(table.get_column("cause").drop_nulls()) if others else {}
@@ -163,7 +154,7 @@ def _number(words: Iterable[str]) -> dict[str, int]:
 
 def _list_groups(of: Evidence) -> list[list[str]]:
     members = {} if of.groups is None else of.groups.rows_by_key("query_id")
-    return [[name for (name,) in members.get(query_id, [])] for query_id in of.query_ids]
+    return [[name for (name,) in members.get(query_id, [])] for query_id in of.qrels.query_ids]
 
 
 def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
@@ -201,9 +192,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 def _choose_details(of: Evidence, rows: Sequence[pl.DataFrame]) -> list[str]:
     """Return the queries that changed most in the explained measure, with losses before gains of the same size.
 
-    Args:
-        of: the evidence.
-        rows: of each system, the rows of `list_queries` for the measure. Of one system the lowest values come first.
+    `rows` has for each system the rows of `list_queries` for the measure. Of one system the lowest values come first.
     """
     if len(rows) == 1:
         order = rows[0].sort("value", nulls_last=True, maintain_order=True)
@@ -229,12 +218,9 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     rel = of.explained.measure.rel
     found: dict[str, dict[Any, Any]] = {}
     at: dict[str, dict[tuple[str, str], int]] = {}
+    relevance = pl.col("relevance")
+    kind = pl.when(relevance.is_null()).then(_UNJUDGED).when(relevance >= rel).then(_GOOD).otherwise(_OTHER)
     for name, searched in of.searched.items():
-        kind = (
-            pl.when(pl.col("relevance").is_null())
-            .then(_UNJUDGED)
-            .otherwise(pl.when(pl.col("relevance") >= rel).then(_GOOD).otherwise(_OTHER))
-        )
         firsts = searched.documents.filter(wanted).with_columns(kind=kind)
         again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
         both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
@@ -244,10 +230,18 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
     labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
     titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
-    good = of.qrels.largest.filter(wanted, pl.col("relevance") >= rel)
-    good = good.sort("relevance", "doc_id", descending=[True, False])
+    good = of.qrels.largest.filter(wanted, relevance >= rel).sort("relevance", "doc_id", descending=[True, False])
     good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
-    causes, uses, sentences = _describe_documents(of, wanted, good)
+    causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
+    sentences = {
+        name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
+        for name, one in of.explanations.items()
+    }
+    uses = {}
+    if of.uses is not None:
+        columns = {f"use in {name}": name for name in of.systems}
+        used = add_uses(good.select("query_id", "doc_id"), columns, of.uses)
+        uses = {name: _map_documents(used, column) for column, name in columns.items()}
     for query_id in chosen:
         documents: dict[str, int] = {}
         searches = []
@@ -256,7 +250,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
             for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
                 results = found[name].get((query_id, k), [])
                 codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
-                iterations.append([_shorten(text), codes])
+                iterations.append([text and shorten(text, _LONGEST), codes])
             searches.append(iterations)
         rows = [
             [
@@ -275,27 +269,14 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
 
-def _describe_documents(
-    of: Evidence, wanted: pl.Expr, good: pl.DataFrame
-) -> tuple[dict[str, dict[Any, str]], dict[str, dict[Any, str]], dict[str, dict[str, str]]]:
-    """Return for each other system the causes of documents and the sentences of queries, and for each system the uses."""
-    causes: dict[str, dict[Any, str]] = {}
-    uses: dict[str, dict[Any, str]] = {}
-    sentences: dict[str, dict[str, str]] = {}
-    base = of.systems[0]
-    for name, explanation in of.explanations.items():
-        account = Account(explanation)
-        rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
-        causes[name] = {
-            (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
-            for row in rows.iter_rows(named=True)
-        }
-        said = explanation.queries.filter(wanted).drop_nulls("sentence")
-        sentences[name] = dict(said.select("query_id", "sentence").iter_rows())
-    for name in of.systems if of.uses is not None else ():
-        used = add_uses(good.select("query_id", "doc_id"), [base, name], of.uses).drop_nulls("use_new")
-        uses[name] = _map_documents(used, "use_new")
-    return causes, uses, sentences
+def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str, str], str]:
+    """Return (query_id, doc_id) -> what happened to a good document that one system counts and the base does not."""
+    explanation, account = of.explanations[name], Account(of.explanations[name])
+    rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
+    return {
+        (row["query_id"], row["doc_id"]): account.describe_cause(of.explained, row, "it")
+        for row in rows.iter_rows(named=True)
+    }
 
 
 def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:
@@ -313,13 +294,8 @@ def _describe(doc_id: str, label: float | None, title: str | None, url: str | No
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label
-    described = [_shorten(doc_id), number, _shorten(title) if title != doc_id else None, address if is_link else None]
+    named = shorten(title, _LONGEST) if title is not None and title != doc_id else None
+    described = [shorten(doc_id, _LONGEST), number, named, address if is_link else None]
     while described[-1] is None:
         described.pop()
     return described
-
-
-def _shorten(text: str | None) -> str | None:
-    """Return a text in one line, cut where it is very long."""
-    line = None if text is None else " ".join(text.split())
-    return line if line is None or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

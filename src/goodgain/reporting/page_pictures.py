@@ -32,7 +32,6 @@ _MOST_SYSTEMS = 6
 _LEFT_OUT = re.compile(
     r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
 )
-_GROUP = re.compile(r"(<g(?: [^>]*)?>|</g>)")
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
@@ -83,14 +82,11 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
         text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
         yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
     for name, ledger in shown.items():
+        title = f"When {name} stopped, and when it last found something good"
         text = (
             "At 0: queries that found no good document, or never searched. Searches after the last good one are wasted."
         )
-        yield (
-            f"When {name} stopped, and when it last found something good",
-            text,
-            plots.iterations_used(ledger, qrels=of.qrels),
-        )
+        yield title, text, plots.iterations_used(ledger, qrels=of.qrels)
     text = "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations."
     yield "Precision and recall", text, plots.precision_recall(of.recalls)
     if of.funnel is not None:
@@ -114,27 +110,12 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     used = set(re.findall(r"#([\w-]+)", svg))
     svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)
     _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
-    body = _remove_groups(re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><"))
+    body = re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><")
     label, description = f"picture-{number}-title", f"picture-{number}-text"
     return (
         f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
         f'<desc id="{description}">{escape_html(text)}</desc>{body}'
     )
-
-
-def _remove_groups(svg: str) -> str:
-    """Remove groups without attributes: they are a tenth of the picture."""
-    kept: list[str] = []
-    is_kept: list[bool] = []
-    for part in _GROUP.split(svg):
-        if part == "</g>":
-            kept += [part] * is_kept.pop()
-        elif _GROUP.fullmatch(part):
-            is_kept.append(part != "<g>")
-            kept += [part] * is_kept[-1]
-        else:
-            kept.append(part)
-    return "".join(kept)
 
 
 def _rewrite_tag(tag: str, used: set[str]) -> str:

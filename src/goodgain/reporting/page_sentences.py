@@ -8,15 +8,10 @@ from typing import Any
 import polars as pl
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_tables import describe_costs
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
-from goodgain.comparing.rendering import (
-    Line,
-    count_queries,
-    format_interval,
-    format_number,
-    format_signed,
-)
+from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration
@@ -57,7 +52,7 @@ def describe_method(comparison: Comparison) -> str:
     return (
         f"In brackets: two means over {count_queries(made['queries'])}, their difference, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
-        f"Holm's correction over the pairs of a measure. {_describe_costs(comparison.systems)}"
+        f"Holm's correction over the pairs of a measure. {describe_costs(comparison)}"
     )
 
 
@@ -66,14 +61,6 @@ def _describe_change(row: Mapping[str, Any]) -> str:
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
     interval = format_interval(row["low"], row["high"], PLACES)
     return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval})"
-
-
-def _describe_costs(systems: pl.DataFrame) -> str:
-    """Return how much each system searched, and how much of it is judged."""
-    rows = systems.select("system", "iterations", "coverage").rows()
-    iterations = _join(f"{name} {format_number(number, 2)}" for name, number, _ in rows)
-    judged = _join(f"{name} {format_number(share, 2)}" for name, _, share in rows)
-    return f"Iterations per query: {iterations}. Judged share of the unique results: {judged}."
 
 
 def describe_explanation(explanation: Explanation) -> str:
@@ -103,11 +90,7 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
 def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
     """Yield what a report of one system shows, what its searches brought, and the query with the lowest value of a measure.
 
-    Args:
-        system: its name.
-        scores: its scores.
-        measure: the measure of the lowest value.
-        iterations: the columns of `Explanation.iterations`.
+    `iterations` has the columns of `Explanation.iterations`.
     """
     means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
     yield (

@@ -13,13 +13,13 @@ from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems
+from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.systems import check_systems, stack_systems
+from goodgain.measures.parameters import is_number
 from goodgain.measures.terms import divide_rows
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.first_occurrences_and_flattening import check_order
@@ -78,34 +78,28 @@ def pr_curve(
     check_order(order)
     if points not in ("eleven", "all"):
         raise InputError(f"points={points!r} is not 'eleven' or 'all'")
-    if isinstance(rel, bool) or not isinstance(rel, (int, float)) or not 0 < rel < math.inf:
+    if not is_number(rel) or rel <= 0:
         raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
-    judged = load_qrels(qrels, columns=columns)
-    judged, systems = map_documents(judged, systems, documents, documents_of, chunks, columns=columns)
-    query_ids = judged.frame.get_column("query_id").unique().sort()
-    frames = []
-    with NoticesOfSystems() as notices:
-        for name, run in systems.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(judged, run, columns=columns)
-                check_iterations(searched, needed=False)
-                hits = _find_hits(judged, searched, rel, order)
-            if points == "eleven":
-                found = _interpolate_at_levels(hits, query_ids)
-                found = found if per_query else _average_levels(found)
-            else:
-                found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
-                found = found if per_query else _average_steps(found, len(query_ids))
-            frames.append(found.select(pl.lit(name).alias("system"), pl.all()))
-    return pl.concat(frames)
+    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
+    query_ids = judged.query_ids
+
+    def interpolate(run: Run | RunFile) -> pl.DataFrame:
+        check_iterations(run, needed=False)
+        hits = _find_hits(judged, run, rel, order)
+        if points == "eleven":
+            found = _interpolate_at_levels(hits, query_ids)
+            return found if per_query else _average_levels(found)
+        found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
+        return found if per_query else _average_steps(found, len(query_ids))
+
+    return stack_systems(use_each(judged, systems, interpolate, columns=columns))
 
 
 def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
-    """Return a row per relevant document retrieved, sorted by query_id and rank.
+    """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
-    Returns:
-        query_id, R (relevant documents of the query), so_far (relevant documents up to and with this one), precision:
-        the highest at this rank or any later one.
+    R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
+    rank or any later one.
     """
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request)

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -23,7 +24,15 @@ from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import funnel
 from goodgain.counting.run_in_blocks import read_whole
 from goodgain.counting.run_opening import map_documents, open_run
-from goodgain.errors import GoodgainNotice, InputError, MeasureError, check_whole_number, collect_notices, notice
+from goodgain.errors import (
+    GoodgainNotice,
+    InputError,
+    MeasureError,
+    check_whole_number,
+    collect_notices,
+    import_extra,
+    notice,
+)
 from goodgain.evaluation import evaluate
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.files.opening import make_path
@@ -32,11 +41,11 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.systems import check_systems, is_replicates
+from goodgain.formats.systems import check_systems, list_runs, name_runs
 from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
-from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
 from goodgain.reporting.iteration_curves import curve
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.reporting.page_data import Evidence, build_data, list_queries
@@ -122,23 +131,21 @@ def report(
     """
     target = make_path(path, "the file of the report")
     form = choose_format(target, format)
+    runs = check_systems(runs)
     files = {"results": results, "queries": queries, "uses": uses, "groups": groups}
     given = {"rel": rel, "details": details, "order": order, "provider": provider, "format": format}
     is_plain = columns is None and documents is None
     command = _write_command(qrels, runs, path, measures, files, given) if is_plain else None
     judged = load_qrels(qrels, columns=columns)
-    of_systems = {name: list_runs(of) for name, of in check_systems(runs).items()}
-    opened = {
-        f"{name} {k}": open_run(run, columns=columns) for name, of in of_systems.items() for k, run in enumerate(of)
-    }
+    named, names = name_runs(runs)
+    opened = {name: open_run(run, columns=columns) for name, run in named.items()}
     for run in opened.values():
         check_columns_used(columns or {}, run, judged)
     judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
-    systems = {name: [opened[f"{name} {k}"] for k in range(len(of))] for name, of in of_systems.items()}
+    systems = {name: [opened[run] for run in of] for name, of in names.items()}
     made = gather_evidence(
-        judged, systems, measures, rel=rel, results=results, queries=queries, uses=uses, groups=groups, details=details,
-        order=order, provider=provider, command=command,
-    )  # fmt: skip
+        judged, systems, measures, rel=rel, details=details, order=order, provider=provider, command=command, **files
+    )
     text = write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
         out.write(text.encode())
@@ -153,23 +160,15 @@ def choose_format(path: Path, given: str | None) -> str:
         what = f"format={given!r} is not one of {', '.join(FORMATS)}" if given else f"{path}: a report ends in {ends}"
         raise InputError(f"{what}. Choose one of them.")
     if found == "html":
-        _import_jinja()
+        import_extra("jinja2", "report")
     return found
-
-
-def _import_jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError('the page of a report needs Jinja2: pip install "goodgain[report]"') from None
-    return jinja2
 
 
 def _write_command(
     qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
     """Return the command for a call with files alone; None for data in memory."""
-    several = {name: list_runs(of) for name, of in check_systems(runs).items()}
+    several = {name: list_runs(of) for name, of in runs.items()}
     named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
     sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
     if not all(isinstance(one, (str, os.PathLike)) for one in sources):
@@ -179,11 +178,6 @@ def _write_command(
     asked = " ".join(map(str, parse_measures(measures, rel=given["rel"])))
     words = ["report", qrels, *systems, "-m", asked, *chain.from_iterable(options), "-o", path]
     return shlex.join(["goodgain", *map(str, words)])
-
-
-def list_runs(of: Any) -> list[Any]:
-    """Return the runs of a system, or the files of an argument."""
-    return of if is_replicates(of) else [of]
 
 
 def gather_evidence(
@@ -203,7 +197,7 @@ def gather_evidence(
 ) -> Evidence:
     """Compute what a report of opened runs shows; arguments as of `report`. Each notice is given once."""
     check_whole_number("details", details, 0)
-    several = {name: [read_whole(run) for run in list_runs(of)] for name, of in check_systems(runs).items()}
+    several = {name: [read_whole(run) for run in list_runs(of)] for name, of in runs.items()}
     systems = {name: of if len(of) > 1 else of[0] for name, of in several.items()}
     firsts = {name: run for name, (run, *_) in several.items()}
     base, *others = systems
@@ -228,7 +222,6 @@ def gather_evidence(
         searched = search_systems(qrels, firsts, [parts])
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
-        query_ids = qrels.frame.get_column("query_id").unique().sort()
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
             qrels=qrels,
@@ -245,11 +238,11 @@ def gather_evidence(
             uses=uses,
             funnel=None if uses is None else funnel(qrels, uses, parts.measure.rel),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
-            groups=None if groups is None else read_groups(groups, query_ids),
+            groups=None if groups is None else read_groups(groups, qrels.query_ids),
             curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
             recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
             ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
-            details=min(details, len(query_ids)),
+            details=min(details, len(qrels.query_ids)),
             words=dict(describe_words(measured, parts.measure.rel)),
             command=command or "Made in Python from data in memory.",
         )
@@ -263,14 +256,12 @@ def gather_evidence(
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
     """Return the first measure that has causes by document, else CG."""
-    for measure in [*measures, *parse_measures("CG", rel=rel)]:
-        try:
+    for measure in measures:
+        with suppress(MeasureError):
             parts = divide_measure(measure)
-        except MeasureError:
-            continue
-        if parts.numerator.NAME != NumDup.NAME:
-            return parts
-    raise AssertionError("CG has causes")
+            if parts.numerator.NAME != NumDup.NAME:
+                return parts
+    return divide_measure(parse_measure("CG", rel=rel))
 
 
 def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
@@ -312,7 +303,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
     said = {
-        "title": f"{', '.join(of.systems)}: {count_queries(of.query_ids.len())}",
+        "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
         "summary": _summarise(of),
         "method": None if comparison is None else describe_method(comparison),
         "doubts": of.doubts,
@@ -337,7 +328,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
-    jinja2 = _import_jinja()
+    jinja2 = import_extra("jinja2", "report")
     from markupsafe import Markup  # comes with Jinja2
 
     def show(value: Any) -> Any:  # a text, but none that is Markup
@@ -366,7 +357,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         legend=legend,
         systems=of.systems,
         explained=str(of.explained.measure),
-        number=of.query_ids.len(),
+        number=len(of.qrels.query_ids),
         details=of.details,
         pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
         data=Markup(_write_json(build_data(of))),

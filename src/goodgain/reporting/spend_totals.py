@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.comparing.pairs_table import arrange_values
-from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, check_settings
+from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, check_settings, draw_queries
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.any_source import Columns
@@ -22,11 +22,9 @@ from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
+from goodgain.measures.parameters import is_number
 from goodgain.reporting.iteration_curves import count_systems
-from goodgain.reporting.spends import ENOUGH, ROUNDING, check_costs_of_runs, choose_known, format_amount
-
-#: Cells of one block of resamples: 32 MB at 8 bytes each.
-_BLOCK = 4_000_000
+from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
 
 _COLUMNS = {
     "system": pl.String,
@@ -94,9 +92,7 @@ def spend(
     [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
     """
     price = price_per_search
-    if price is not None and (
-        isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf
-    ):
+    if price is not None and not (is_number(price) and price >= 0):
         raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:
         raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
@@ -140,7 +136,6 @@ class _Found(NamedTuple):
 
     @property
     def query_ids(self) -> pl.Series:
-        """The ids of the queries."""
         return self.pools.get_column("query_id")
 
     @classmethod
@@ -189,7 +184,7 @@ def _divide(sums: Matrix) -> Vector:
 
 def _find_enough(sums: Matrix) -> Vector:
     """Return the first iteration with 95 % of the last gain."""
-    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - ROUNDING))
+    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - RESIDUE))
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
@@ -209,7 +204,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     def find_best(sums: Matrix) -> Vector:
         paid = price * sums[:, number:]
         worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
-        most = worth.max(axis=1, keepdims=True) - ROUNDING * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        most = worth.max(axis=1, keepdims=True) - RESIDUE * (sums[:, :number] + paid).max(axis=1, keepdims=True)
         return _find_first(worth >= most)
 
     everyone = np.ones(len(found.pools), dtype=bool)
@@ -262,18 +257,11 @@ def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple
     for group in groups.values():
         counted = quantities[group[0]].counted
         columns = {k: quantities[k].columns[counted] for k in group}
-        for times in _draw_queries(int(counted.sum()), settings):
+        number = int(counted.sum())
+        for times in draw_queries(number, settings.seed, settings.resamples) if number else ():
             for k, of in columns.items():
                 values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
     return [_find_ends(of[~np.isnan(of)], settings.alpha) for of in values]  # 0 / 0 says nothing
-
-
-def _draw_queries(number: int, settings: Settings) -> Iterator[Matrix]:
-    """Yield how often each query is drawn, a row for each resample."""
-    random, size = np.random.default_rng(settings.seed), max(1, _BLOCK // max(number, 1))
-    for start in range(0, settings.resamples if number else 0, size):
-        drawn = random.integers(0, number, size=(min(size, settings.resamples - start), number))
-        yield np.stack([np.bincount(row, minlength=number) for row in drawn]).astype(np.float64)
 
 
 def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.statistical_tests import RESIDUE
+from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.costs import read_costs, select_costs
 from goodgain.formats.systems import check_systems, is_replicates
+from goodgain.measures.parameters import is_number
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
 OVER: dict[str, pl.Expr | None] = {
@@ -27,10 +30,6 @@ OVER: dict[str, pl.Expr | None] = {
 _MOST_SPENDS = 50
 #: The share of the gain after which nothing improves.
 ENOUGH = 0.95
-#: Relative size of the rounding errors of sums: a sum of costs can miss a spend that was given.
-ROUNDING = 1e-12
-#: Queries that a notice names.
-_EXAMPLES = 3
 
 
 class Spends(NamedTuple):
@@ -101,10 +100,7 @@ def read_spends(
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
 
-    Args:
-        what: what is spent, for messages.
-        pools: system -> its judged queries with N. A query that the run lacks has cost nothing.
-        known: system -> the queries with costs.
+    A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
 
     Raises:
         InputError: a system has no query with costs.
@@ -118,13 +114,13 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
                 f"costs= has no {what} for any judged query of {name}. Check query ids and iterations (1, 2, ...)."
             )
         lacking.update(without.get_column("query_id"))
+    is_lacking = kept.is_in(sorted(lacking))
     if lacking:
-        first = ", ".join(sorted(lacking)[:_EXAMPLES]) + ", ..." * (len(lacking) > _EXAMPLES)
         notice(
-            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: {first}. They are left out in all "
-            "systems."
+            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
+            f"{join_examples(kept.filter(is_lacking))}. They are left out in all systems."
         )
-    return kept.filter(~kept.is_in(sorted(lacking)))
+    return kept.filter(~is_lacking)
 
 
 def format_amount(value: float) -> str:
@@ -147,9 +143,7 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
     """Return the spends of a curve, ascending: those given, or at most 50 of those observed, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
-        if not given or any(
-            isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x < math.inf for x in given
-        ):
+        if not given or not all(is_number(x) and x >= 0 for x in given):
             raise InputError(f"at={at!r}: give numbers from 0, such as [1000, 5000].")
         return sorted({float(x) for x in given})
     seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
@@ -162,10 +156,7 @@ def list_values_at_spends(
 ) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
     """Yield each spend, the values of all queries at it, and which queries spend at least this.
 
-    Args:
-        values: query_id, iteration, and a column for each measure.
-        spends: what was spent with these iterations.
-        chosen: the spends.
+    `values` has query_id, iteration, and a column for each measure.
     """
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
@@ -175,8 +166,9 @@ def list_values_at_spends(
     totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
     totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
     for spend in chosen:
-        reached = np.bincount(query[spent <= spend * (1 + ROUNDING)], minlength=len(lengths))
+        # a sum of costs can miss a spend that was given, by rounding
+        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
         last = np.where(reached > 0, starts + reached - 1, 0)
         found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
-        searching = pl.Series(totals * (1 + ROUNDING) >= spend)
+        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
         yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching

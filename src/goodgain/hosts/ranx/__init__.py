@@ -89,7 +89,7 @@ def _wrap_switch(original: Function) -> Function:
     def metric_switch(metric: str) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
-            return lambda qrels, run, *_: run.pair_with(qrels).compute_values(metric, measure)
+            return lambda qrels, run, *_: run.compute_values(qrels, metric, measure)
         function = original(metric)
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 
@@ -101,12 +101,7 @@ def _wrap_convert(original: Function) -> Function:
 
     That form replaces ids by hashes, which may collide and cannot be reversed.
     """
-
-    @functools.wraps(original)
-    def convert(source: Any) -> Given:
-        return Given(source, original)
-
-    return convert
+    return functools.update_wrapper(functools.partial(Given, converted=original), original)
 
 
 #: Function of ranx.meta.evaluate -> its wrapper.

@@ -50,50 +50,46 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or run given to `ranx.evaluate`; each form of it is made on first use."""
+    """The qrels or run given to `ranx.evaluate`; each form of it is made on first use, and each ledger once per threshold."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
             source.sort()  # as ranx does before it converts
         self.source = source
         self._converted = converted
-        self._pairs: dict[Given, Pair] = {}
+        self._counts: dict[Given, dict[float, Counts]] = {}
 
     @cached_property
     def for_classic(self) -> Any:
         """The form for ranx's metrics, with hashed ids."""
         return self._converted(self.source)
 
-    def pair_with(self, qrels: Given) -> Pair:
-        """Pair this run with qrels; the same qrels give the same pair, which stores ledgers."""
-        if qrels not in self._pairs:
-            run, query_ids = find_iterations(self.source), [*map(str, self.source.keys())]
-            self._pairs[qrels] = Pair(find_judgments(qrels.source), run, query_ids)
-        return self._pairs[qrels]
+    @cached_property
+    def iterations(self) -> Run:
+        """The run for our measures."""
+        return find_iterations(self.source)
 
+    @cached_property
+    def judgments(self) -> Qrels:
+        """The qrels for our measures."""
+        return find_judgments(self.source)
 
-class Pair:
-    """A run with qrels; makes each ledger once per threshold."""
-
-    def __init__(self, qrels: Qrels, run: Run, query_ids: list[str]) -> None:
-        self._qrels = qrels
-        self._run = run
-        self._queries = pl.DataFrame({"query_id": query_ids}, schema={"query_id": pl.String})
-        self._counts: dict[float, Counts] = {}
-
-    def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the value of a measure for each query, in the order of the run."""
-        rel, qrels, run = measure.rel, self._qrels, self._run
+    def compute_values(
+        self, given: Given, metric: str, measure: GoodGainMeasure
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the value of a measure with some qrels for each query of this run, in its order."""
+        rel, run, qrels = measure.rel, self.iterations, given.judgments
         if measure.declaration.uses_rel and rel not in qrels.warned_rels:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
             qrels.warned_rels.add(rel)
-        if not self._counts:
-            self._counts = count_with_notices(qrels, run, [rel])
-        elif rel not in self._counts:  # give notices on a run once
-            self._counts |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
-        scores = final_values([measure], {rel: self._counts[rel]})
-        found = self._queries.join(scores, on="query_id", how="left", maintain_order="left")
+        if given not in self._counts:
+            self._counts[given] = count_with_notices(qrels, run, [rel])
+        elif rel not in self._counts[given]:  # give notices on a run once
+            self._counts[given] |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
+        scores = final_values([measure], {rel: self._counts[given][rel]})
+        queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
+        found = queries.join(scores, on="query_id", how="left", maintain_order="left")
         values = found.get_column(str(measure))
         if values.null_count():
             query_id = found.row(values.is_null().arg_true()[0])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
@@ -14,6 +15,11 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import HOST_NAMES
 
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+
+
+def _show(name: str) -> Callable[..., str]:
+    """Return a method of ranx's report that looks at the values of `_Shown`."""
+    return lambda report, *args, **named: str(getattr(_Shown(report), name)(*args, **named))
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
@@ -56,21 +62,10 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         """Return the report as a LaTeX table."""
         return str(_Shown(self, _LATEX_ARROWS).to_latex())
 
-    def get_metric_label(self, m: str) -> str:
-        """Return `SRR@3 ↓` for a measure of ours, and ranx's label for any other metric."""
-        return _Shown(self).get_metric_label(m)
-
-    def get_superscript_for_table(self, model: str, metric: str) -> str:
-        """Return the letters of the models that are significantly worse than this one."""
-        return str(_Shown(self).get_superscript_for_table(model, metric))
-
-    def get_superscript_for_latex(self, model: str, metric: str) -> str:
-        """Return the same letters for LaTeX."""
-        return str(_Shown(self).get_superscript_for_latex(model, metric))
-
-    def get_phantoms_for_latex(self, model: str, metric: str) -> str:
-        """Return the letters of the other models, invisible, to align columns."""
-        return str(_Shown(self).get_phantoms_for_latex(model, metric))
+    get_metric_label = _show("get_metric_label")
+    get_superscript_for_table = _show("get_superscript_for_table")
+    get_superscript_for_latex = _show("get_superscript_for_latex")
+    get_phantoms_for_latex = _show("get_phantoms_for_latex")
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types

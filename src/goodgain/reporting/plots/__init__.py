@@ -25,18 +25,13 @@ if TYPE_CHECKING:
     from goodgain.reporting.plots.bars import funnel, iterations_used, new_good, per_query, what_came_back
     from goodgain.reporting.plots.lines import against_spend, curve, precision_recall
 
-#: The functions that import matplotlib -> their module.
-_LATER = dict.fromkeys(
-    ("against_spend", "curve", "precision_recall"), "goodgain.reporting.plots.lines"
-) | dict.fromkeys(
-    ("funnel", "iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars"
-)
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    """Return a function that draws; its module imports matplotlib."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    module = "lines" if name in ("against_spend", "curve", "precision_recall") else "bars"
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -30,7 +30,6 @@ from goodgain.reporting.plots.canvas import (
     name_interval,
     name_system,
     open_ax,
-    remove_frame,
 )
 from goodgain.reporting.plots.plot_data import (
     choose_pair,
@@ -78,7 +77,6 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     _label_iterations(ax, 1, rows.height)
     name_system(ax, system or nw.from_native(frame, eager_only=True)["system"][0])
     ax.set_ylabel("new good documents, mean")
-    remove_frame(ax)
     right = ax.twinx()
     look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
@@ -131,7 +129,6 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
     name_system(ax, system)
     ax.set_ylabel("results, all queries")
     count_on(ax.yaxis)
-    remove_frame(ax)
     add_legend(ax, entries, own=own)
     return ax
 
@@ -193,7 +190,6 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     name_system(ax, system)
     ax.set_ylabel("queries")
     count_on(ax.yaxis)
-    remove_frame(ax)
     add_legend(ax, entries, own=own)
     return ax
 
@@ -239,7 +235,6 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     names.tick_params(length=0)
     names.spines["bottom"].set_visible(False)
     ax.set_ylabel("documents a query, mean")
-    remove_frame(ax)
     add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
     return ax
 
@@ -307,7 +302,6 @@ def draw_per_query(
     measure = add_arrow(pair["measure"], pair["better"])
     ax.set_ylabel(break_lines(f"{pair['system']} minus {pair['against']}: {measure}", 30))
     _label_queries(ax, rows.get_column("query_id").to_list())
-    remove_frame(ax)
     return entries
 
 

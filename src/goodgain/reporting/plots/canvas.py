@@ -66,10 +66,13 @@ def style_of(number: int) -> SystemStyle:
 
 
 def open_ax(ax: Axes | None) -> tuple[Axes, bool]:
-    """Return the axes to draw on, and whether they are on a new figure."""
-    if ax is not None:
-        return ax, False
-    return Picture(figsize=_SIZE, layout="constrained").add_subplot(), True
+    """Return the axes to draw on, with a light grid in place of a frame, and whether they are on a new figure."""
+    own = ax is None
+    ax = ax or Picture(figsize=_SIZE, layout="constrained").add_subplot()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(visible=True, axis="y", color="#DDDDDD", linewidth=0.6)
+    ax.set_axisbelow(True)
+    return ax, own
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
@@ -144,10 +147,3 @@ def count_on(axis: Axis) -> None:
 def find_ink(ax: Axes) -> Any:
     """Return the text colour of the style in use: white in a dark style."""
     return ax.xaxis.label.get_color()
-
-
-def remove_frame(ax: Axes) -> None:
-    """Remove the top and right spines, and add a light horizontal grid."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(visible=True, axis="y", color="#DDDDDD", linewidth=0.6)
-    ax.set_axisbelow(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
+from goodgain.errors import count_of
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.plots.canvas import (
@@ -24,7 +27,6 @@ from goodgain.reporting.plots.canvas import (
     count_on,
     name_interval,
     open_ax,
-    remove_frame,
     style_of,
 )
 from goodgain.reporting.plots.plot_data import against_spend_data, choose_points, curve_data, precision_recall_data
@@ -70,33 +72,21 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
     """Draw `curve` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure)
     rows = curve_data(points)
-    systems = rows.partition_by("system", maintain_order=True)
-    shown = _choose_bands(rows, bands)
-    entries = []
-    for number, of in enumerate(systems):
-        style = style_of(number)
-        for band in shown:
-            _draw_band(ax, of, style, band)
-        _draw_line(ax, of, style)
-        entries.append(Entry(Line2D([], [], **_line(style)), of.get_column("system")[0]))
-    entries += map(_name_band, shown)
+    lines, shown = _draw_systems(ax, points, rows, bands, _draw_line)
+    entries = [*lines, *shown]
     if rows.get_column("few").any():
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
-    _set_axes(ax, rows)
-    _label_mean(ax, points)
+    last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
+    ax.set_xlabel("iteration")
+    count_on(ax.xaxis)
+    margin = 0.5 if last == 1 else 0.25 + 0.02 * last
+    ax.set_xlim(1 - margin, last + margin)
     return entries
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system.
-
-    Attributes:
-        low, high: the columns of its ends.
-        label: its name in the legend.
-        edge: the width of its dotted edge.
-        width: that of a band at one iteration.
-    """
+    """A band around the line of a system, with the columns of its ends; `width` is that of a band at one iteration."""
 
     low: str
     high: str
@@ -119,49 +109,50 @@ _BANDS = (
 )
 
 
-def _choose_bands(rows: pl.DataFrame, bands: bool | None) -> list[_Band]:
-    """Return the bands that the data have, if they are wanted."""
-    wanted = rows.get_column("system").n_unique() <= _MOST_BANDS if bands is None else bands
-    return [band for band in _BANDS if wanted and band.low in rows.columns and rows[band.low].count()]
+def _draw_systems(
+    ax: Axes,
+    points: pl.DataFrame,
+    rows: pl.DataFrame,
+    bands: bool | None,
+    draw: Callable[[Axes, pl.DataFrame, SystemStyle], None],
+) -> tuple[list[Entry], list[Entry]]:
+    """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
 
-
-def _name_band(band: _Band) -> Entry:
-    return Entry(Patch(**band.paint(GREY, 0.3)), band.label)
-
-
-def _label_mean(ax: Axes, points: pl.DataFrame) -> None:
-    name, queries = points.select("measure", "queries").row(0)
-    (parsed,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
-    name = add_arrow(name, find_direction(parsed))
-    ax.set_ylabel(break_lines(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}", 30))
-
-
-def _set_axes(ax: Axes, rows: pl.DataFrame) -> None:
-    last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
-    ax.set_xlabel("iteration")
-    count_on(ax.xaxis)
-    margin = 0.5 if last == 1 else 0.25 + 0.02 * last
-    ax.set_xlim(1 - margin, last + margin)
-    _begin_at_zero(ax, rows)
-    remove_frame(ax)
-
-
-def _begin_at_zero(ax: Axes, rows: pl.DataFrame) -> None:
+    Returns the entries of the legend for the lines and for the bands.
+    """
+    systems = rows.partition_by("system", maintain_order=True)
+    wanted = len(systems) <= _MOST_BANDS if bands is None else bands
+    shown = [band for band in _BANDS if wanted and band.low in rows.columns and rows[band.low].count()]
+    entries = []
+    for number, of in enumerate(systems):
+        style = style_of(number)
+        for band in shown:
+            _draw_band(ax, of, style, band)
+        draw(ax, of, style)
+        entries.append(Entry(Line2D([], [], **_line(style)), of.get_column("system")[0]))
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
+    name, queries = points.select("measure", "queries").row(0)
+    (parsed,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
+    name = add_arrow(name, find_direction(parsed))
+    ax.set_ylabel(break_lines(f"{name}, mean over {count_of(queries, 'query', 'queries')}", 30))
+    return entries, [Entry(Patch(**band.paint(GREY, 0.3)), band.label) for band in shown]
 
 
 def _line(style: SystemStyle) -> dict[str, Any]:
     return style._asdict() | {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
 
 
+def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
+    return [rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names]
+
+
 def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) -> None:
     if not rows[band.low].count():
         return
     place = "spend" if "spend" in rows.columns else "iteration"
-    names = (place, band.low, band.high)
-    x, low, high = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names)
+    x, low, high = _take_numbers(rows, place, band.low, band.high)
     if place == "spend":
         ax.fill_between(x, low, high, step="post", **band.paint(style.color))
     elif len(x) == 1:  # an area without width is invisible
@@ -171,7 +162,7 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) ->
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    x, mean = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("iteration", "mean"))
+    x, mean = _take_numbers(rows, "iteration", "mean")
     clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
     ax.plot(x[:clear], mean[:clear], **_line(style))
     if clear < len(x):
@@ -212,27 +203,20 @@ def draw_against_spend(ax: Axes, frame: Any, measure: str | None = None, *, band
     """Draw `against_spend` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure, spend=True)
     rows = against_spend_data(points)
-    systems = rows.partition_by("system", maintain_order=True)
-    shown = _choose_bands(rows, bands)
-    entries = []
-    for number, of in enumerate(systems):
-        look = _line(style_of(number))
-        x, mean = (of.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("spend", "mean"))
-        for band in shown:
-            _draw_band(ax, of, style_of(number), band)
-        ax.plot(x, mean, drawstyle="steps-post", **look, markevery=of.get_column("enough").arg_true().to_list())
-        entries.append(Entry(Line2D([], [], **look), of.get_column("system")[0]))
+    entries, shown = _draw_systems(ax, points, rows, bands, _draw_steps)
     if rows.get_column("enough").any():
         entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
-    entries += map(_name_band, shown)
     ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
     ax.set_xlim(left=0)
-    _begin_at_zero(ax, rows)
-    remove_frame(ax)
-    _label_mean(ax, points)
-    return entries
+    return [*entries, *shown]
+
+
+def _draw_steps(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
+    x, mean = _take_numbers(rows, "spend", "mean")
+    marked = rows.get_column("enough").arg_true().to_list()
+    ax.plot(x, mean, drawstyle="steps-post", **_line(style), markevery=marked)
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
@@ -269,6 +253,5 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("interpolated precision ↑")
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(0, 1.05)
-    remove_frame(ax)
     add_legend(ax, entries, own=own)
     return ax

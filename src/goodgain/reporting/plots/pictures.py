@@ -76,11 +76,11 @@ def draw_funnel(found: Funnel) -> Figure:
 
 
 def _open_figure(plots: int) -> tuple[Picture, list[Axes]]:
-    from goodgain.reporting.plots.canvas import Picture
+    from goodgain.reporting.plots.canvas import Picture, open_ax
 
     shown = min(plots, _MOST_PLOTS)
     figure = Picture(figsize=(5.2, 3.0 * shown + 0.4), layout="constrained")
-    return figure, list(figure.subplots(shown, squeeze=False)[:, 0])
+    return figure, [open_ax(ax)[0] for ax in figure.subplots(shown, squeeze=False)[:, 0]]
 
 
 def _finish(figure: Figure, entries: list[Entry], plots: int, name: str, remedy: str) -> None:

@@ -12,13 +12,13 @@ import polars.selectors as cs
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import arrange_values
-from goodgain.comparing.statistical_tests import subtract_without_residue
+from goodgain.comparing.statistical_tests import RESIDUE, subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import InputError
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.ledger_and_coverage import KINDS
-from goodgain.reporting.spends import ENOUGH, ROUNDING
+from goodgain.reporting.spends import ENOUGH
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
 _SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "queries")
@@ -81,7 +81,7 @@ def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
     rises = all(find_direction(one) == "up" for one in parse_measures([*names], complete=False))
-    reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - ROUNDING)).fill_null(False) & rises
+    reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - RESIDUE)).fill_null(False) & rises
     enough = (reached & (reached.cum_sum() == 1) & (pl.col("mean") > 0)).over("system")
     return rows.select("system", "spend", "mean", "low", "high", _LEAST_AND_MOST, enough=enough)
 
