@@ -24,9 +24,7 @@ from goodgain.errors import count_of
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @click.option("--to", "host", type=click.Choice(["phoenix", "langfuse"]), required=True, help="The kind of the server.")
 @click.option("--dry-run", is_flag=True, help="Send nothing: print what would be sent, as JSON Lines.")
-@click.option(
-    "-m", "--measure", "measures", multiple=True, default=("nCG SRR",), help="The values of a trace: -m 'nCG SRR'."
-)
+@shared.measures_option("The values of a trace: -m 'nCG SRR'.", default=("nCG SRR",))
 @shared.rel_option
 @click.option(
     "--base-url",

@@ -34,14 +34,6 @@ from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 _ANY_WIDTH = 10_000
 
 
-def _parse_iterations(_context: click.Context, _option: click.Parameter, value: str | None) -> int | list[int] | None:
-    try:
-        numbers = [int(number) for number in value.split(",")] if value else []
-    except ValueError:
-        raise InputError(f"--iterations {value}: write a number, or several with commas: 1,2,3,5") from None
-    return numbers if value and "," in value else next(iter(numbers), None)
-
-
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
     click.option(
@@ -51,7 +43,7 @@ _comparison_options = shared.join_options(
     click.option(
         "--iterations",
         metavar="N|N,N,...",
-        callback=_parse_iterations,
+        callback=shared.parse_numbers("1,2,3,5", int),
         help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
     ),
     shared.groups_option,
@@ -90,7 +82,7 @@ _layout_options = shared.join_options(
 )
 @shared.qrels_argument
 @shared.runs_argument
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
+@shared.measures_option("A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
 @shared.rel_option
 @_comparison_options
 @require_option(
@@ -125,6 +117,8 @@ def compare(
     """
     gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
     layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
+    if len(settings["iterations"] or ()) == 1:
+        (settings["iterations"],) = settings["iterations"]
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
     inputs = [qrels, kept, groups, outcomes, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)

@@ -38,12 +38,8 @@ from goodgain.measures.thresholds import warn_of_labels
 )
 @shared.qrels_argument
 @click.argument("arguments", metavar="RUN MEASURE...", nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    help="A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system.",
+@shared.measures_option(
+    "A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system."
 )
 @shared.rel_option
 @require_option(".")

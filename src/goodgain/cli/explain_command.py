@@ -33,14 +33,7 @@ _RESULTS = (
 @shared.qrels_argument
 @click.argument("base", metavar="BASE")
 @click.argument("new", metavar="NEW")
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    default=["CG"],
-    help="CG, NumGood, DCGG, or a rate of them such as SRE@3.",
-)
+@shared.measures_option("CG, NumGood, DCGG, or a rate of them such as SRE@3.", default=["CG"])
 @shared.rel_option
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.file_option("--results", multiple=True, help=_RESULTS)

@@ -12,7 +12,6 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
 from goodgain.cli.progress import show_progress
-from goodgain.errors import InputError
 from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
@@ -27,9 +26,7 @@ from goodgain.reporting.spends import OVER, format_amount
 )
 @shared.qrels_argument
 @shared.run_argument
-@click.option(
-    "-m", "--measure", "measures", multiple=True, help="A measure of ours, without @: adds its value at each iteration."
-)
+@shared.measures_option("A measure of ours, without @: adds its value at each iteration.")
 @shared.rel_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -56,13 +53,6 @@ def ledger(
     print_frame(frame, output, spreadsheet=spreadsheet)
 
 
-def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
-    try:
-        return None if value is None else [float(part) for part in value.split(",")]
-    except ValueError:
-        raise InputError(f"--at {value}: give numbers from 0, such as 1000,5000.") from None
-
-
 @click.command(
     epilog=shared.make_epilog(
         "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
@@ -72,9 +62,7 @@ def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str
 )
 @shared.qrels_argument
 @shared.runs_argument
-@click.option(
-    "-m", "--measure", "measures", multiple=True, required=True, help="Measures of ours, without @: -m 'CG SRE'."
-)
+@shared.measures_option("Measures of ours, without @: -m 'CG SRE'.", required=True)
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
 @click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
@@ -84,7 +72,7 @@ def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str
 @click.option(
     "--at",
     metavar="N,N...",
-    callback=_parse_numbers,
+    callback=shared.parse_numbers("1000,5000"),
     help="The spends, for --over; default: at most 50 of those observed.",
 )
 @shared.file_option("--outcomes", help="A table of query_id, system and solved: also print tokens per solved task.")

@@ -60,13 +60,6 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
-def _parse_labels(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
-    try:
-        return None if value is None else [float(label) for label in value.split(",")]
-    except ValueError:
-        raise InputError(f"--file-labels {value}: write a number for each file, with commas: 1,2") from None
-
-
 def _parse_weights(
     _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, float] | None:
@@ -101,7 +94,7 @@ def _parse_weights(
 @click.option(
     "--file-labels",
     metavar="LABEL,...",
-    callback=_parse_labels,
+    callback=shared.parse_numbers("1,2"),
     help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
 )
 @shared.columns_option

@@ -26,13 +26,8 @@ from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_e
 )
 @shared.qrels_argument
 @shared.runs_argument
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    default=[MEASURES],
-    help="A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.",
+@shared.measures_option(
+    "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.", default=[MEASURES]
 )
 @shared.rel_option
 @shared.file_option(

@@ -38,6 +38,11 @@ def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) 
     return click.option(*names, metavar=metavar, help=help, type=click.Path(path_type=Path), **settings)
 
 
+def measures_option(described: str, **settings: Any) -> Decorator:
+    """Return the option that names measures."""
+    return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
+
+
 def say(sentence: object) -> None:
     """Print a sentence that is not a result, on standard error."""
     print(sentence, file=sys.stderr)
@@ -54,6 +59,20 @@ def make_epilog(*examples: str) -> str:
 def join_options(*options: Decorator) -> Decorator:
     """Return options as one decorator, in the order of the help."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
+    """Return the callback of an option that takes numbers with commas between."""
+
+    def parse(_context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
+        try:
+            return None if value is None else [number(part) for part in value.split(",")]
+        except ValueError:
+            raise InputError(
+                f"{option.opts[0]} {value}: write numbers with commas between, such as {example}"
+            ) from None
+
+    return parse
 
 
 def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
