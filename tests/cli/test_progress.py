@@ -22,9 +22,8 @@ from tests.support.tables import ROOT
 FOLDER = ROOT / "qrels_examples" / "two_agents"
 FILES = [str(FOLDER / name) for name in ("qrels.txt", "quick.run", "late.run")]
 #: The command with a bar from the beginning on.
-AT_ONCE = [
-    *(sys.executable, "-c", "from goodgain.cli import program, progress; progress._AFTER = 0.0; program.main()"),
-]
+_START = "from goodgain.cli import notices_and_progress as bar, program; bar._AFTER = 0.0; program.main()"
+AT_ONCE = [sys.executable, "-c", _START]
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 CALLS = {
     "evaluate": (["evaluate", *FILES[:2], "nDCG@10"], "working"),

@@ -11,9 +11,8 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.cli.progress import show_progress
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.compare_systems import add_fixed_iterations
 from goodgain.comparing.compare_systems import compare as compare_runs

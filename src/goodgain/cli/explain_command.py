@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import open_console, print_frame, write_output
-from goodgain.cli.progress import show_progress
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.errors import InputError

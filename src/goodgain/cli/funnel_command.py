@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.notices_and_progress import notices_after_output
 from goodgain.cli.printed_tables import Value, print_frame, print_values
 from goodgain.comparing import use_of_documents
 from goodgain.comparing.use_of_documents import FUNNEL, OF_STAGES

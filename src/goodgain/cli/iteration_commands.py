@@ -10,8 +10,8 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.notices_and_progress import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.cli.progress import show_progress
 from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture

@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices import find_options, name_options
-from goodgain.cli.progress import show_progress
+from goodgain.cli.notices_and_progress import find_options, name_options, show_progress
 from goodgain.errors import InputError
 
 _POLICIES = ("standard", "id", "strict", "content")

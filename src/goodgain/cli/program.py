@@ -26,7 +26,7 @@ from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
-from goodgain.cli.notices import find_options, show_notices
+from goodgain.cli.notices_and_progress import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.cli.report_command import report
 from goodgain.errors import InputError, count_of, notice

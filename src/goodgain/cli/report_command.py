@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
-from goodgain.cli.progress import show_progress
 from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
 
 
