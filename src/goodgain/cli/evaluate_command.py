@@ -24,6 +24,8 @@ from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import name_runs
+from goodgain.judging.aggregation import aggregate
+from goodgain.judging.conclusions_from_model_labels import estimate_means
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -195,8 +197,6 @@ def _list_means(
 
 def _read_people(human: str, runs: Sequence[str], reading: Mapping[str, Any]) -> Qrels:
     """Return people's labels with the ids of the qrels: --documents maps both alike."""
-    from goodgain.judging.aggregation import aggregate
-
     people: Qrels = load_qrels(aggregate(human, how="mean"))
     mapping = {name: reading[name] for name in ("documents", "documents_of", "chunks")}
     if mapping["documents"] is not None:
@@ -209,8 +209,6 @@ def _list_corrected_means(
     qrels: Qrels, people: Qrels, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     """Return the means under a model's labels, corrected by people's, each with its interval."""
-    from goodgain.judging.conclusions_from_model_labels import estimate_means
-
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
     if len(averaged) < len(measures):
         shown = ", ".join(str(measure) for measure in measures if measure not in averaged)

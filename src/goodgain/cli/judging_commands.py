@@ -18,6 +18,12 @@ from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed
+from goodgain.judging.conclusions_from_model_labels import (
+    PoweredEstimate,
+    compare_orders,
+    estimate_difference,
+    estimate_means,
+)
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
@@ -213,12 +219,6 @@ def _print_agreement(report: Agreement) -> None:
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
     """Print the order of systems under both labels; of one or two systems the means, and their difference."""
-    from goodgain.judging.conclusions_from_model_labels import (
-        PoweredEstimate,
-        compare_orders,
-        estimate_difference,
-        estimate_means,
-    )
 
     def print_estimate(title: str, kind: str, found: PoweredEstimate) -> None:
         print(f"{measure}: {title}", kind, "low", "high", sep="\t")

@@ -13,7 +13,11 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import find_options, name_options, show_progress
+from goodgain.dedup import deduplicate, normalise_url
 from goodgain.errors import InputError
+from goodgain.traces import convert_traces, write_results
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.refusals import explain_format
 
 _POLICIES = ("standard", "id", "strict", "content")
 
@@ -64,9 +68,6 @@ reading_options = shared.join_options(
 
 def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        from goodgain.traces.reading.read_options import ReadOptions
-        from goodgain.traces.reading.refusals import explain_format
-
         for line in explain_format(Path(value), ReadOptions()):
             print(name_options(line, find_options(context.command)))
         context.exit()
@@ -138,9 +139,6 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
     several systems in one call: then each document has the same doc_id in all runs. Standard error shows what was counted,
     and which tools were not: read it once for each new agent.
     """
-    from goodgain.dedup import deduplicate, normalise_url
-    from goodgain.traces import convert_traces
-
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
     with show_progress() as tell:
         conversion = convert_traces(
@@ -206,9 +204,6 @@ def dedup(
 
     RESULTS is a file written by goodgain convert --results.
     """
-    from goodgain.dedup import deduplicate
-    from goodgain.traces import write_results
-
     shared.check_outputs([output], [results, earlier, same, different])
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
