@@ -150,6 +150,11 @@ def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> 
         collect_documents(RUN, queries, texts=TEXTS)
 
 
+def test_queries_named_by_a_long_text_are_no_file() -> None:
+    with pytest.raises(gg.InputError, match="file name too long"):
+        read_queries("x" * 5_000)
+
+
 def test_numbers_among_texts_are_read_as_text() -> None:
     assert read_queries({1: 2013, "p": "what"}).rows() == [("1", "2013", None), ("p", "what", None)]
     assert read_texts({"a": 1.5, "b": "text"}).rows() == [("a", "1.5"), ("b", "text")]

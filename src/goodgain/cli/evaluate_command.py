@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_replicates
 from goodgain.formats import Qrels
+from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import name_runs
@@ -117,7 +117,7 @@ def evaluate(
     try:
         asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
     except MeasureError:
-        files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
+        files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:
             raise
         raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from glob import glob
@@ -15,6 +14,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import find_options, name_options, show_progress
 from goodgain.dedup import deduplicate, normalise_url
 from goodgain.errors import InputError
+from goodgain.formats.any_source import exists
 from goodgain.traces import convert_traces, write_results
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import explain_format
@@ -159,7 +159,7 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for name, path in map(shared.split_name, traces):
         # the shell does not expand a pattern after NAME=
-        found = [path] if os.path.exists(path) else sorted(glob(path))  # noqa: PTH110, PTH207  # any text is a path here
+        found = [path] if exists(path) else sorted(glob(path))  # noqa: PTH207  # any text is a path here
         named.setdefault(name, []).extend(found or [path])
     if "" not in named:
         return named

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels
+from goodgain.formats.any_source import exists
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
 from goodgain.formats.systems import find_likely_replicates, name_runs
@@ -314,13 +314,13 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 def find_replicates(paths: str) -> list[str]:
     """Return the files of NAME=: one, several divided by commas, or those of a pattern; a file of the whole name is one."""
-    if os.path.exists(paths):  # noqa: PTH110  # Path.exists raises an error for a very long text
+    if exists(paths):
         return [paths]
     found: list[str] = []
     for path in paths.split(","):
         if not path:
             raise InputError(f"{paths}: has no file before or after a comma. Write NAME=FILE,FILE.")
-        is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110  # any text
+        is_pattern = glob.has_magic(path) and not exists(path)
         files = sorted(glob.glob(path), key=_number_parts) if is_pattern else [path]  # noqa: PTH207  # any text
         if not files:
             raise InputError(f"{path}: no file matches this pattern")
@@ -349,7 +349,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 def split_name(argument: str) -> tuple[str, str]:
     """Return name and path of NAME=PATH, or "" and the path; an existing file is a path, even with = in its name."""
     name, sign, path = argument.partition("=")
-    if not sign or os.path.exists(argument):  # noqa: PTH110  # Path.exists raises an error for a very long text
+    if not sign or exists(argument):
         return "", argument
     if not name or not path:
         raise InputError(f"{argument}: write NAME=FILE, with the name of a system and its file, or just FILE")
