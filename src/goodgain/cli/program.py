@@ -16,19 +16,17 @@ import polars as pl
 
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
-from goodgain.cli.annotate_command import annotate
 from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
-from goodgain.cli.explain_command import explain
-from goodgain.cli.funnel_command import funnel
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
+from goodgain.cli.lost_document_commands import explain, funnel
 from goodgain.cli.notices_and_progress import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
-from goodgain.cli.report_command import report
+from goodgain.cli.report_commands import annotate, report
 from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
