@@ -61,18 +61,11 @@ def report(
     qrels: str,
     runs: tuple[str, ...],
     measures: tuple[str, ...],
-    rel: float | None,
     results: tuple[Path, ...],
-    queries: str | None,
-    uses: Path | None,
-    groups: Path | None,
-    details: int,
     output: Path | None,
     form: str | None,
     spreadsheet: bool,
-    order: str,
-    provider: str | None,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Write a page: which system is better at what, whether that is beyond noise, and where and why.
 
@@ -81,23 +74,15 @@ def report(
     """
     path = output or (Path("report.html") if form in (None, "html") else None)
     found = choose_format(path or Path(), form)
-    shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, queries, uses, groups])
+    tables = (options[name] for name in ("queries", "uses", "groups"))
+    shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, *tables])
+    reading = {name: options.pop(name) for name in shared.READING}
+    command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
         with show_progress():
             made = gather_evidence(
-                judged,
-                systems,
-                list(measures),
-                rel=rel,
-                results=list(results) or None,
-                queries=queries,
-                uses=uses,
-                groups=groups,
-                details=details,
-                order=order,
-                provider=provider,
-                command=shlex.join(["goodgain", *sys.argv[1:]]),
+                judged, systems, list(measures), results=list(results) or None, command=command, **options
             )
             text = write_report(made, found, spreadsheet=spreadsheet)
         write_output(text, shared.Output(found, path))

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
-from goodgain.formats.costs import read_costs, select_costs
+from goodgain.formats.query_tables import read_costs, select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
