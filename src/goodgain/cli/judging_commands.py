@@ -170,11 +170,8 @@ def judge(
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)
-    report = (
-        None
-        if scale is None or not agreement
-        else judge_agreement.agreement(found, scale=scale, names=names, intervals=True)
-    )
+    if agreement and scale is not None:
+        _print_agreement(judge_agreement.agreement(found, scale=scale, names=names, intervals=True))
     if output is not None:
         (write_qrels if container(output) == "text" else write_frame)(labels, output)
         labelled = labels.get_column("relevance").count()
@@ -186,8 +183,6 @@ def judge(
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         pooling.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
-    if report is not None:
-        _print_agreement(report)
     if runs:
         people, model = (aggregate(path, scale=scale, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])

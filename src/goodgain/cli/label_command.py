@@ -299,13 +299,13 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, 
         some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
         shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
-    given = sys.argv[1:]
-    again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
     if isinstance(budget.ended, str):
         limits = (("calls", budget.limits.max_calls), ("tokens", budget.limits.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)
         shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {may}")
     elif missing.filter(~pl.col("status").is_in(["no_grade", "no_text", "not_sent"])).height:
+        given = sys.argv[1:]
+        again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
         command = shlex.join(["goodgain", *again, "--retry", "failed"])
         shared.say(f"To go on: {command if key is None else key.hide(command)}")
     if shortfall and not grades.get_column("grade").count():

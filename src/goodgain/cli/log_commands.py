@@ -197,21 +197,16 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
 def dedup(
-    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
-    earlier: Path | None, same: Path | None, different: Path | None,
-) -> None:  # fmt: skip
+    results: str, output: Path, explain: str | None, trust_doc_id: bool, each_system: bool, **options: Any
+) -> None:
     """Find results that are the same document, and write all results with a column document.
 
     RESULTS is a file written by goodgain convert --results.
     """
-    shared.check_outputs([output], [results, earlier, same, different])
+    shared.check_outputs([output], [results, *(options[name] for name in ("earlier", "same", "different"))])
     across = () if each_system else ("system",)
-    trust = True if trust_doc_id else None
     with show_progress():
-        found = deduplicate(
-            results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
-            different=different,
-        )  # fmt: skip
+        found = deduplicate(results, across=across, trust_doc_id=True if trust_doc_id else None, **options)
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

@@ -14,6 +14,7 @@ import polars as pl
 
 from goodgain.dedup.document_types import (
     GENERIC,
+    NAMED_BEYOND_START,
     NAMED_BY_URL,
     PARENT,
     TYPES,
@@ -64,6 +65,10 @@ CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
+#: Whether the URL of a record names its document.
+URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
+
+
 @dataclass(frozen=True)
 class Records:
     """The different records of a results frame.
@@ -100,6 +105,11 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
     return pl.Series(digests, dtype=pl.String)
+
+
+def name_texts(frame: pl.DataFrame) -> pl.Series:
+    """Return the name of each record by its content."""
+    return "text:" + hash_columns(frame, CONTENT_COLUMNS, 8)
 
 
 def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
