@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
+from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
 from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
@@ -73,11 +73,9 @@ _layout_options = shared.join_options(
 )
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
-    )
+@shared.command(
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
 )
 @shared.qrels_argument
 @shared.runs_argument
@@ -156,7 +154,7 @@ def compare(
         if has_causes and against in systems:
             with collect_notices(lambda given: None):  # those of the comparison
                 explanation = explain_runs(judged, {name: systems[name] for name in (against, system)}, measure)
-        save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
+        write_output(write_comment(comparison, outcomes_of_lines, explanation), shared.Output("markdown", gate.comment))
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))
         shared.say(f"written: {gate.write_baseline}")

@@ -31,11 +31,9 @@ from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@1-3 SRR'",
-        "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRR' --rows systems",
-    )
+@shared.command(
+    "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@1-3 SRR'",
+    "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRR' --rows systems",
 )
 @shared.qrels_argument
 @click.argument("arguments", metavar="RUN MEASURE...", nargs=-1, required=True)

@@ -18,11 +18,9 @@ from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spends import OVER, format_amount
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
-        "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
-    )
+@shared.command(
+    "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
+    "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
 )
 @shared.qrels_argument
 @shared.run_argument
@@ -53,12 +51,10 @@ def ledger(
     print_frame(frame, output, spreadsheet=spreadsheet)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
-        "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
-        "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
-    )
+@shared.command(
+    "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
+    "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
+    "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
 )
 @shared.qrels_argument
 @shared.runs_argument

@@ -29,11 +29,9 @@ from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
-        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
-    )
+@shared.command(
+    "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
+    "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
 )
 @shared.runs_argument
 @click.option(
@@ -75,11 +73,9 @@ def _parse_weights(
         raise InputError(f"--weight {values[0]}: write JUDGE=WEIGHT, such as anna=2") from None
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain judge qrels_examples/judges/votes.csv --scale binary -o majority.parquet",
-        "goodgain judge qrels_examples/judges/book.csv --scale graded --map '>=2 -> 1' --agreement -o mean.qrels",
-    )
+@shared.command(
+    "goodgain judge qrels_examples/judges/votes.csv --scale binary -o majority.parquet",
+    "goodgain judge qrels_examples/judges/book.csv --scale graded --map '>=2 -> 1' --agreement -o mean.qrels",
 )
 @click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @shared.file_option(

@@ -60,13 +60,11 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     return found
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
-        "--model qwen3-32b --write-batch batch.jsonl",
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
-        "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
-    )
+@shared.command(
+    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
+    "--model qwen3-32b --write-batch batch.jsonl",
+    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
+    "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--queries", required=True, help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")

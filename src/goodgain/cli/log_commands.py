@@ -73,12 +73,10 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
         context.exit()
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
-        "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
-        "-o '{system}.run' --results results.jsonl",
-    )
+@shared.command(
+    "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
+    "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
+    "-o '{system}.run' --results results.jsonl",
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @shared.file_option(
@@ -169,11 +167,9 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     return named[""]
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
-        "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
-    )
+@shared.command(
+    "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
+    "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")

@@ -25,13 +25,11 @@ _RESULTS = (
 )
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain explain qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
-        "qrels_examples/lost_documents/new.run --results qrels_examples/lost_documents/results.jsonl",
-        "goodgain explain qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
-        "qrels_examples/two_agents/late.run -m CG@3 --query q06",
-    )
+@shared.command(
+    "goodgain explain qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
+    "qrels_examples/lost_documents/new.run --results qrels_examples/lost_documents/results.jsonl",
+    "goodgain explain qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
+    "qrels_examples/two_agents/late.run -m CG@3 --query q06",
 )
 @shared.qrels_argument
 @click.argument("base", metavar="BASE")
@@ -84,11 +82,9 @@ def explain(
             print_frame(shown.documents, output, spreadsheet=spreadsheet)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain funnel qrels_examples/opened_and_cited/judgments.qrels qrels_examples/opened_and_cited/uses.jsonl",
-        "goodgain funnel qrels_examples/opened_and_cited/judgments.qrels qrels_examples/opened_and_cited/uses.jsonl -q -o csv",
-    )
+@shared.command(
+    "goodgain funnel qrels_examples/opened_and_cited/judgments.qrels qrels_examples/opened_and_cited/uses.jsonl",
+    "goodgain funnel qrels_examples/opened_and_cited/judgments.qrels qrels_examples/opened_and_cited/uses.jsonl -q -o csv",
 )
 @shared.qrels_argument
 @click.argument("uses", metavar="USES...", nargs=-1, required=True, type=click.Path(path_type=Path))

@@ -75,11 +75,9 @@ def program(context: click.Context) -> None:
         print(context.get_help())
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
-        "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
-    )
+@shared.command(
+    "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
+    "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
 )
 @shared.run_argument
 @shared.file_option("-o", "--output", required=True, help="The run to write.")
@@ -94,11 +92,9 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain validate qrels_examples/guideline/agent.run",
-        "goodgain validate qrels_examples/guideline/qrels.txt",
-    )
+@shared.command(
+    "goodgain validate qrels_examples/guideline/agent.run",
+    "goodgain validate qrels_examples/guideline/qrels.txt",
 )
 @click.argument("file", metavar="FILE")
 @shared.labels_option
@@ -129,11 +125,9 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         warn_of_missing_iterations(run)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain example example_runs",
-        "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
-    )
+@shared.command(
+    "goodgain example example_runs",
+    "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 def example(directory: Path) -> None:
@@ -161,7 +155,7 @@ _FAMILIES = {
 }
 
 
-@click.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
+@shared.command("goodgain measures", "goodgain measures | grep lower", name="measures")
 def list_measures() -> None:
     """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
     from rich.table import Table

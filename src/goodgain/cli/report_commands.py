@@ -20,13 +20,11 @@ from goodgain.errors import count_of
 from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
-        "qrels_examples/two_agents/late.run -m 'nDCG@10 nCG@6 SRR@6' -o two_agents.html",
-        "goodgain report qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
-        "qrels_examples/lost_documents/new.run -m CG@3 --results qrels_examples/lost_documents/results.jsonl -o lost.html",
-    )
+@shared.command(
+    "goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
+    "qrels_examples/two_agents/late.run -m 'nDCG@10 nCG@6 SRR@6' -o two_agents.html",
+    "goodgain report qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
+    "qrels_examples/lost_documents/new.run -m CG@3 --results qrels_examples/lost_documents/results.jsonl -o lost.html",
 )
 @shared.qrels_argument
 @shared.runs_argument
@@ -88,11 +86,9 @@ def report(
         write_output(text, shared.Output(found, path))
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
-        "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
-    )
+@shared.command(
+    "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
+    "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
 )
 @shared.qrels_argument
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
