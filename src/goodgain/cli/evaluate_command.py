@@ -109,6 +109,7 @@ def evaluate(
             "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
         )
     named = bool(measures)
+    runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=rel) for text in required]
     if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
@@ -121,15 +122,10 @@ def evaluate(
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    shared.check_outputs(
-        [output.path, junit],
-        [qrels, human, *shared.find_files(arguments if named else arguments[:1])],
-    )
+    shared.check_outputs([output.path, junit], [qrels, human, *shared.find_files(runs)])
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(
-            qrels, arguments if named else arguments[:1], **reading, replicates=human is None
-        )
+        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=human is None)
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
@@ -137,18 +133,18 @@ def evaluate(
         scores: dict[str, Scores] = {}
         with show_progress(), NoticesOfSystems() as notices:
             for name, source in systems.items():
-                runs, _ = name_runs({name if several else "": source})
+                replicates, _ = name_runs({name if several else "": source})
                 scores[name] = score_replicates(
-                    judged, runs, asked, notices, missing=missing, columns=reading["columns"], **options
+                    judged, replicates, asked, notices, missing=missing, columns=reading["columns"], **options
                 )
-        values = [
-            *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
-            *(_list_values_by_group(scores) if groups is not None else ()),
-            *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
-        ]
         if human is not None:
-            people = _read_people(human, arguments if named else arguments[:1], reading)
-            values = _list_corrected_means(judged, people, systems, asked)
+            values = _list_corrected_means(judged, _read_people(human, runs, reading), systems, asked)
+        else:
+            values = [
+                *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
+                *(_list_values_by_group(scores) if groups is not None else ()),
+                *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+            ]
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
