@@ -182,6 +182,10 @@ def test_wrong_outcomes_are_one_sentence(outcomes: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            '[{"query_id": "q", "system": "a", "solved": [1]}, {"query_id": "r", "system": "a", "solved": 1}]',
+            r"outcomes.json: solved has '\[1\]', which is not a number",
+        ),
         ('[{"query_id": "q"', "outcomes.json: begins as a JSON array and is not one"),
         (
             '[{"query_id": "q", "system": "a", "solved": 1}, "x"]',

@@ -16,6 +16,7 @@ from goodgain.dedup.groups_and_names import add_earlier_rows, group_records, kee
 from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
 from goodgain.dedup.rows_and_trusted_ids import (
     OF_RUNS,
+    PLAIN_COLUMNS,
     RUN_ORDER,
     SCOPES,
     Level,
@@ -166,7 +167,12 @@ def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
         frame = nw.from_native(open_results(results))
     except TypeError:
         raise InputError(f"{what} are a {type(results).__name__}; give a data frame or the path of a file") from None
-    return frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+    for name, kind in frame.schema.items():
+        is_plain = not kind.is_nested() and kind not in (nw.Object, nw.Binary, nw.Duration)
+        if name in (*PLAIN_COLUMNS, "document") and not is_plain:
+            raise InputError(f"{what} have {kind} in the column {name}: give texts or numbers")
+    return frame
 
 
 def _give_notices(summary: Summary) -> None:

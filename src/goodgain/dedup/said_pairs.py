@@ -68,8 +68,11 @@ def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
     if isinstance(given, (str, os.PathLike)):
         return SaidPairs(str(given), list(_read_file(Path(given))))
     found = SaidPairs(f"{option}=")
-    for number, pair in enumerate(given or (), start=1):
-        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(name, str) and name for name in pair):
+    if not isinstance(given, Iterable | None):
+        raise InputError(f"{option}= is a {type(given).__name__}; give a file, or pairs of two ids or URLs")
+    for number, pair in enumerate(() if given is None else given, start=1):
+        is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+        if not is_pair or not all(isinstance(name, str) and name for name in pair):
             raise InputError(f"{option}= has {pair!r} as pair {number}; give two ids or URLs, both texts")
         found.pairs.append((f"pair {number} of {option}=", pair[0], pair[1]))
     return found

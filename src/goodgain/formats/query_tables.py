@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -149,13 +150,20 @@ def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[
         if content is not None and separator_by_name(path) is None and begins_json(content):
             content, shown = put_on_lines(content, path)
             rows = [value for _, value in iterate_objects(content, BadLines(shown, content, None).refuse)]
-            frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+            names = dict.fromkeys(name for row in rows for name in row)
+            columns = {name: [_write_value(row.get(name)) for row in rows] for name in names}
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
         else:
             every = _EveryColumn()
             frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns)
     return frame, label
+
+
+def _write_value(value: Any) -> str | None:
+    """Return a value of JSON as the text that CSV would have."""
+    return value if isinstance(value, str | None) else json.dumps(value)
 
 
 def _lack_columns(label: str, missing: str, names: Sequence[str]) -> InputError:
