@@ -21,7 +21,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.systems import find_likely_replicates, name_runs
+from goodgain.formats.systems import find_likely_replicates, name_runs, number_repeats
 from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
@@ -377,5 +377,4 @@ def name_systems(runs: Sequence[str]) -> list[str]:
         if len(set(short.values())) == len(distinct):
             named = short
             break
-    times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
-    return [as_text(named[path]) + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
+    return number_repeats([as_text(named[path]) for path in paths])
