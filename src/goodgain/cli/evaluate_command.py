@@ -50,11 +50,10 @@ from goodgain.measures.thresholds import warn_of_labels
 @shared.full_option
 @shared.rows_option
 @shared.provider_option
-@click.option(
+@shared.choice_option(
     "--mean",
-    type=click.Choice(MEANS),
-    default=MEANS[0],
-    help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
+    MEANS,
+    "How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
 @click.option(

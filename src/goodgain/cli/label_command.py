@@ -25,7 +25,7 @@ from goodgain.labelling.batch_files import read_batch, write_batch
 from goodgain.labelling.budget_and_pace import Budget, Limits, Spent
 from goodgain.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
 from goodgain.labelling.endpoint import Endpoint, Key
-from goodgain.labelling.prompt_requests import Parameters
+from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
 
 #: More calls than these need confirmation.
 _ASK_ABOVE = 100
@@ -104,12 +104,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option(
     "--max-output-tokens", type=shared.COUNT, help="The limit of an answer, thinking included. Default: 2000."
 )
-@click.option(
-    "--output-limit",
-    type=click.Choice(["max_completion_tokens", "max_tokens"]),
-    default="max_completion_tokens",
-    help="The endpoint's name for that limit.",
-)
+@shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for that limit.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
 @click.option(
     "--extra-body", metavar="JSON", callback=_parse_json, help="More fields of the request, as a JSON object."

@@ -33,11 +33,10 @@ def _parse_tools(_context: click.Context, _option: click.Parameter, values: tupl
 
 #: How logs are read: options of `read_traces`.
 reading_options = shared.join_options(
-    click.option(
+    shared.choice_option(
         "--turns",
-        type=click.Choice(["last", "searching", "all"]),
-        default="last",
-        help="Which turns of a conversation become queries; searching is the last turn that searched.",
+        ("last", "searching", "all"),
+        "Which turns of a conversation become queries; searching is the last turn that searched.",
     ),
     click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step."),
     click.option(
@@ -56,11 +55,8 @@ reading_options = shared.join_options(
     click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
     click.option("--citations", is_flag=True, help="Count citations in answers as results."),
     click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever."),
-    click.option(
-        "--unrecorded",
-        type=click.Choice(["raise", "empty", "skip"]),
-        default="raise",
-        help="What to do with a search whose results are not in the log.",
+    shared.choice_option(
+        "--unrecorded", ("raise", "empty", "skip"), "What to do with a search whose results are not in the log."
     ),
     click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches."),
 )
@@ -174,13 +170,8 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")
 @click.option("--explain", metavar="ID", help="Print why the results of this document are the same document.")
-@click.option("--policy", type=click.Choice(_POLICIES), default=_POLICIES[0], help="See docs/dedup.md.")
-@click.option(
-    "--level",
-    type=click.Choice(["passage", "document"]),
-    default="passage",
-    help="The unit of a document.",
-)
+@shared.choice_option("--policy", _POLICIES, "See docs/dedup.md.")
+@shared.choice_option("--level", ("passage", "document"), "The unit of a document.")
 @click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")
 @shared.file_option(
     "--with",

@@ -43,6 +43,11 @@ def measures_option(described: str, **settings: Any) -> Decorator:
     return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
 
 
+def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
+    """Return an option that takes one of these words, by default the first."""
+    return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
+
+
 def say(sentence: object) -> None:
     """Print a sentence that is not a result, on standard error."""
     print(sentence, file=sys.stderr)
@@ -96,30 +101,24 @@ def _check_plot_name(_context: click.Context, _option: click.Parameter, value: P
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-order_option = click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="seen",
-    help="How several iterations become one ranking for classic measures.",
-)
+order_option = choice_option("--order", ORDERS, "How several iterations become one ranking for classic measures.")
 rel_option = click.option(
     "--rel",
     type=float,
     metavar="LABEL",
     help="The smallest good label, for measures of iterations without their own rel. Use 1 for labels 0 and 1.  [default: 2]",
 )
-rows_option = click.option("--rows", type=click.Choice(ROWS), default=ROWS[0], help="The rows of the table of means.")
+rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 bounds_option = click.option(
     "--bounds",
     is_flag=True,
     help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
 groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
-missing_option = click.option(
+missing_option = choice_option(
     "--missing",
-    type=click.Choice(MISSING),
-    default=MISSING[0],
-    help="A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
+    MISSING,
+    "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
 )
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option(
@@ -132,11 +131,10 @@ spreadsheet_option = click.option(
 )
 
 gaps_options = join_options(
-    click.option(
+    choice_option(
         "--gaps",
-        type=click.Choice(["close", "empty"]),
-        default="close",
-        help="Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
+        ("close", "empty"),
+        "Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
     ),
     click.option("--first", type=int, default=1, help="The first iteration number (0 or 1), for --gaps empty."),
 )
@@ -151,29 +149,18 @@ columns_option = click.option(
     callback=_parse_columns,
     help="Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
 )
-errors_option = click.option(
-    "--errors",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    help="Bad lines: stop at the first, or skip them.",
-)
+errors_option = choice_option("--errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them.")
 documents_options = join_options(
     click.option(
         "--documents",
         metavar="PATTERN|FILE",
         help="Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id.",
     ),
-    click.option(
-        "--documents-of",
-        type=click.Choice(DOCUMENTS_OF),
-        default=DOCUMENTS_OF[0],
-        help="Where --documents maps ids: in the run, the qrels, or both.",
-    ),
-    click.option(
+    choice_option("--documents-of", DOCUMENTS_OF, "Where --documents maps ids: in the run, the qrels, or both."),
+    choice_option(
         "--chunks",
-        type=click.Choice(CHUNKS),
-        default=CHUNKS[0],
-        help="Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
+        CHUNKS,
+        "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
     ),
 )
 #: The options of reading: arguments of `open_systems`.
