@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.cli.notices import find_options, name_options
+from goodgain.cli.notices_and_progress import find_options, name_options
 from goodgain.cli.program import program
 from tests.cli.test_terminals import run_on_terminal, show_screen
 from tests.support import make_two_logs

@@ -23,7 +23,11 @@ FOLDER = ROOT / "qrels_examples" / "two_agents"
 FILES = [str(FOLDER / name) for name in ("qrels.txt", "quick.run", "late.run")]
 #: The command with a bar from the beginning on, and with a bar after more seconds than a busy machine takes for short work.
 AT_ONCE, LATE = (
-    [sys.executable, "-c", f"from goodgain.cli import program, progress; progress._AFTER = {after}; program.main()"]
+    [
+        sys.executable,
+        "-c",
+        f"from goodgain.cli import notices_and_progress as bar, program; bar._AFTER = {after}; program.main()",
+    ]
     for after in (0.0, 50.0)
 )
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"

@@ -108,7 +108,7 @@ def test_from_logs_with_replicates_to_a_curve_over_cost(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--over", "tokens"), "--over tokens: needs --costs, the file that goodgain convert --costs writes"),
-        (("--over", "results", "--at", "x"), "--at x: give numbers from 0, such as 1000,5000"),
+        (("--over", "results", "--at", "x"), "--at x: write numbers with commas between, such as 1000,5000"),
         (("--over", "results", "--at", "-1"), "--at -1.0: give numbers from 0"),
         (
             ("--over", "results", "--upto", "3"),

@@ -326,6 +326,7 @@ def test_urls_that_the_qrels_spell_in_another_way_are_named() -> None:
         ({"opens": -1}, "opens has '-1.0', which it cannot have"),
         ({"returned_at": 1.5}, "returned_at has '1.5', which it cannot have"),
         ({"cited": 2}, "cited has '2.0', which it cannot have"),
+        ({"opens": float("inf")}, "opens has 'inf', which it cannot have"),
         ({"doc_id": None}, "a row has no query_id or no doc_id"),
         ({"query_id": "q9"}, "The uses share no query with the qrels"),
     ],

@@ -16,6 +16,7 @@ from scipy import stats
 import goodgain as gg
 from goodgain.comparing.outcomes import compute_tau
 from goodgain.errors import GoodgainNotice, InputError
+from goodgain.formats.query_tables import read_outcomes
 from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command
 
@@ -164,6 +165,11 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
         (OUTCOMES.filter(system="late"), "outcomes= has no rows of the system quick; it has late"),
         (OUTCOMES.rename({"solved": "nCG@6"}), "has a column nCG@6, which is also the name of a measure"),
         (OUTCOMES.with_columns(solved=pl.lit("yes")), "outcomes=: solved has 'yes', which is not a number"),
+        (OUTCOMES.with_columns(solved=pl.lit(b"1")), "outcomes=: solved has .*, which is not a number"),
+        (
+            OUTCOMES.with_columns(solved=pl.date(2026, 1, 1)),
+            "outcomes=: solved has '2026-01-01', which is not a number",
+        ),
         (OUTCOMES.drop("solved"), "outcomes=: has no outcome"),
         (OUTCOMES.with_columns(query_id="x" + pl.col("query_id")), "no query in which every system has a value"),
     ],
@@ -171,6 +177,33 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
 def test_wrong_outcomes_are_one_sentence(outcomes: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         quietly(FILES[0], RUNS, "nCG@6", outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[{"query_id": "q", "system": "a", "solved": [1]}, {"query_id": "r", "system": "a", "solved": 1}]',
+            r"outcomes.json: solved has '\[1\]', which is not a number",
+        ),
+        ('[{"query_id": "q"', "outcomes.json: begins as a JSON array and is not one"),
+        (
+            '[{"query_id": "q", "system": "a", "solved": 1}, "x"]',
+            "its objects as lines, line 2: .* is not a JSON object",
+        ),
+    ],
+)
+def test_damaged_arrays_of_outcomes_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "outcomes.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        quietly(FILES[0], RUNS, "nCG@6", outcomes=path)
+
+
+def test_outcomes_without_any_value_may_have_any_type() -> None:
+    empty = pl.lit(None, pl.List(pl.Int64))
+    found = read_outcomes(OUTCOMES.with_columns(solved=empty))
+    assert found.schema["solved"] == pl.Float64 and found.get_column("solved").null_count() == found.height
 
 
 def test_a_line_can_require_an_outcome() -> None:

@@ -44,7 +44,9 @@ def test_the_command_takes_iterations_with_commas() -> None:
     done = run_command("compare", *files, "-m", "nCG", "--iterations", "1,3", "--rows", "systems", "-o", "markdown")
     assert "| system | nCG@1 ↑ | nCG@3 ↑ |" in done.stdout
     wrong = run_command("compare", *files, "-m", "nCG", "--iterations", "1,x")
-    assert wrong.returncode == 2 and "--iterations 1,x: write a number, or several with commas" in wrong.stderr
+    assert (
+        wrong.returncode == 2 and "--iterations 1,x: write numbers with commas between, such as 1,2,3,5" in wrong.stderr
+    )
 
 
 def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_costs(two_agents: Comparison) -> None:

@@ -98,6 +98,18 @@ def test_earlier_results_may_be_a_file_and_need_their_documents(tmp_path: Path) 
         assert found.frame["document"].to_list() == known["document"].to_list()
     with pytest.raises(InputError, match=r"no column document.*convert their logs again"):
         deduplicate(new, earlier=known.drop("document"))
+    with pytest.raises(InputError, match="the earlier results are a int; give a data frame or the path of a file"):
+        deduplicate(new, earlier=5)
+    with pytest.raises(InputError, match=r"the earlier results have List.* in the column rank: give texts or numbers"):
+        deduplicate(new, earlier=known.with_columns(rank=pl.concat_list("rank")))
+    with pytest.raises(InputError, match=r"the results have Struct.* in the column query_id: give texts or numbers"):
+        deduplicate(new.with_columns(query_id=pl.struct("query_id")))
+
+
+def test_iterations_may_be_categories() -> None:
+    rows = frame([result(url="https://example.org/a"), result(url="http://www.example.org/a/")])
+    found = deduplicate(rows.with_columns(pl.col("iteration").cast(pl.String).cast(pl.Categorical)))
+    assert found.frame["document"].n_unique() == 1
 
 
 # Joint and sequential deduplication

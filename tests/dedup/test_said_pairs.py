@@ -131,10 +131,15 @@ def test_an_error_in_a_file_names_the_line(tmp_path: Path, line: bytes, wrong: s
         _documents(result(url=A), same=file)
 
 
-@pytest.mark.parametrize("pairs", [["ab"], [("a", "b", "c")], [("a", 1)], [("a", "")]])
+@pytest.mark.parametrize("pairs", [["ab"], [("a", "b", "c")], [("a", 1)], [("a", "")], [1]])
 def test_a_list_holds_pairs_of_texts(pairs: Any) -> None:
     with pytest.raises(InputError, match="as pair 1; give two ids or URLs"):
         _documents(result(url=A), different=pairs)
+
+
+def test_a_number_is_no_list_of_pairs() -> None:
+    with pytest.raises(InputError, match="same= is a int; give a file, or pairs of two ids or URLs"):
+        _documents(result(url=A), same=5)
 
 
 def test_names_that_no_result_has_are_counted() -> None:

@@ -40,7 +40,7 @@ def test_judge_merges_files_in_their_order(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert gg.read_qrels(tmp_path / "merged.qrels").frame["relevance"].to_list() == [1, 2, 0, -1, 2]
     wrong = run_command("judge", *files, "--file-labels", "1,x", "-o", tmp_path / "merged.qrels")
-    assert wrong.returncode == 2 and "write a number for each file, with commas: 1,2" in wrong.stderr
+    assert wrong.returncode == 2 and "--file-labels 1,x: write numbers with commas between, such as 1,2" in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,17 @@ def test_texts_are_read_from_a_file_and_a_frame(tmp_path: Path) -> None:
 def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> None:
     with pytest.raises(gg.InputError, match=said):
         collect_documents(RUN, queries, texts=TEXTS)
+
+
+def test_a_length_of_time_is_no_text() -> None:
+    frame = pl.DataFrame({"doc_id": ["a"], "text": [timedelta(1)]})
+    with pytest.raises(gg.InputError, match=r"has Duration.* in text, where each row needs a text or a whole number"):
+        read_texts(frame)
+
+
+def test_queries_named_by_a_long_text_are_no_file() -> None:
+    with pytest.raises(gg.InputError, match="file name too long"):
+        read_queries("x" * 5_000)
 
 
 def test_numbers_among_texts_are_read_as_text() -> None:

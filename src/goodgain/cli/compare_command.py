@@ -10,10 +10,9 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.cli.progress import show_progress
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.compare_systems import add_fixed_iterations
 from goodgain.comparing.compare_systems import compare as compare_runs
@@ -34,14 +33,6 @@ from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 _ANY_WIDTH = 10_000
 
 
-def _parse_iterations(_context: click.Context, _option: click.Parameter, value: str | None) -> int | list[int] | None:
-    try:
-        numbers = [int(number) for number in value.split(",")] if value else []
-    except ValueError:
-        raise InputError(f"--iterations {value}: write a number, or several with commas: 1,2,3,5") from None
-    return numbers if value and "," in value else next(iter(numbers), None)
-
-
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
     click.option(
@@ -51,7 +42,7 @@ _comparison_options = shared.join_options(
     click.option(
         "--iterations",
         metavar="N|N,N,...",
-        callback=_parse_iterations,
+        callback=shared.parse_numbers("1,2,3,5", int),
         help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
     ),
     shared.groups_option,
@@ -82,15 +73,13 @@ _layout_options = shared.join_options(
 )
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
-    )
+@shared.command(
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
 )
 @shared.qrels_argument
 @shared.runs_argument
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
+@shared.measures_option("A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
 @shared.rel_option
 @_comparison_options
 @require_option(
@@ -125,6 +114,8 @@ def compare(
     """
     gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
     layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
+    if len(settings["iterations"] or ()) == 1:
+        (settings["iterations"],) = settings["iterations"]
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
     inputs = [qrels, kept, groups, outcomes, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
@@ -163,7 +154,7 @@ def compare(
         if has_causes and against in systems:
             with collect_notices(lambda given: None):  # those of the comparison
                 explanation = explain_runs(judged, {name: systems[name] for name in (against, system)}, measure)
-        save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
+        write_output(write_comment(comparison, outcomes_of_lines, explanation), shared.Output("markdown", gate.comment))
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))
         shared.say(f"written: {gate.write_baseline}")

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import click
 import polars as pl
 
-from goodgain.cli.notices import name_options
+from goodgain.cli.notices_and_progress import name_options
 from goodgain.errors import GoodgainError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason

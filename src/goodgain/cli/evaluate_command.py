@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,37 +12,33 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
-from goodgain.cli.notices import notices_after_output
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, format_signature, print_values
-from goodgain.cli.progress import show_progress
 from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_replicates
 from goodgain.formats import Qrels
+from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import name_runs
+from goodgain.judging.aggregation import aggregate
+from goodgain.judging.conclusions_from_model_labels import estimate_means
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@1-3 SRR'",
-        "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRR' --rows systems",
-    )
+@shared.command(
+    "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@1-3 SRR'",
+    "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRR' --rows systems",
 )
 @shared.qrels_argument
 @click.argument("arguments", metavar="RUN MEASURE...", nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    help="A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system.",
+@shared.measures_option(
+    "A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system."
 )
 @shared.rel_option
 @require_option(".")
@@ -55,11 +50,10 @@ from goodgain.measures.thresholds import warn_of_labels
 @shared.full_option
 @shared.rows_option
 @shared.provider_option
-@click.option(
+@shared.choice_option(
     "--mean",
-    type=click.Choice(MEANS),
-    default=MEANS[0],
-    help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
+    MEANS,
+    "How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
 @click.option(
@@ -114,27 +108,23 @@ def evaluate(
             "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
         )
     named = bool(measures)
+    runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=rel) for text in required]
     if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     try:
         asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
     except MeasureError:
-        files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
+        files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:
             raise
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    shared.check_outputs(
-        [output.path, junit],
-        [qrels, human, *shared.find_files(arguments if named else arguments[:1])],
-    )
+    shared.check_outputs([output.path, junit], [qrels, human, *shared.find_files(runs)])
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(
-            qrels, arguments if named else arguments[:1], **reading, replicates=human is None
-        )
+        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=human is None)
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
@@ -142,18 +132,18 @@ def evaluate(
         scores: dict[str, Scores] = {}
         with show_progress(), NoticesOfSystems() as notices:
             for name, source in systems.items():
-                runs, _ = name_runs({name if several else "": source})
+                replicates, _ = name_runs({name if several else "": source})
                 scores[name] = score_replicates(
-                    judged, runs, asked, notices, missing=missing, columns=reading["columns"], **options
+                    judged, replicates, asked, notices, missing=missing, columns=reading["columns"], **options
                 )
-        values = [
-            *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
-            *(_list_values_by_group(scores) if groups is not None else ()),
-            *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
-        ]
         if human is not None:
-            people = _read_people(human, arguments if named else arguments[:1], reading)
-            values = _list_corrected_means(judged, people, systems, asked)
+            values = _list_corrected_means(judged, _read_people(human, runs, reading), systems, asked)
+        else:
+            values = [
+                *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
+                *(_list_values_by_group(scores) if groups is not None else ()),
+                *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+            ]
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
@@ -200,8 +190,6 @@ def _list_means(
 
 def _read_people(human: str, runs: Sequence[str], reading: Mapping[str, Any]) -> Qrels:
     """Return people's labels with the ids of the qrels: --documents maps both alike."""
-    from goodgain.judging.aggregation import aggregate
-
     people: Qrels = load_qrels(aggregate(human, how="mean"))
     mapping = {name: reading[name] for name in ("documents", "documents_of", "chunks")}
     if mapping["documents"] is not None:
@@ -214,8 +202,6 @@ def _list_corrected_means(
     qrels: Qrels, people: Qrels, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     """Return the means under a model's labels, corrected by people's, each with its interval."""
-    from goodgain.judging.conclusions_from_model_labels import estimate_means
-
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
     if len(averaged) < len(measures):
         shown = ", ".join(str(measure) for measure in measures if measure not in averaged)

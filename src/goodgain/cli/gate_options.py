@@ -10,11 +10,11 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.errors_and_exit_status import ExitStatus
+from goodgain.cli.printed_tables import write_output
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.gate_reports import write_junit
 from goodgain.comparing.requirements import Outcome, Requirement, check_requirements, forbids_improvement
 from goodgain.errors import notice
-from goodgain.files.writing import atomic_write
 from goodgain.measures.scores import Scores
 
 
@@ -68,15 +68,8 @@ def check_lines(
     for outcome in outcomes:
         shared.say(outcome)
     if junit is not None:
-        save_text(write_junit(outcomes), junit)
+        write_output(write_junit(outcomes), shared.Output("xml", junit))
     return outcomes
-
-
-def save_text(text: str, path: Path) -> None:
-    """Write a text to a file, whole or not at all."""
-    with atomic_write(path) as file:
-        file.write(text.encode())
-    shared.say(f"written: {path}")
 
 
 def exit_if_failed(outcomes: Sequence[Outcome]) -> None:

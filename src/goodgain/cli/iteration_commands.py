@@ -10,26 +10,21 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.notices_and_progress import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.cli.progress import show_progress
-from goodgain.errors import InputError
 from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spends import OVER, format_amount
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
-        "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
-    )
+@shared.command(
+    "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
+    "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
 )
 @shared.qrels_argument
 @shared.run_argument
-@click.option(
-    "-m", "--measure", "measures", multiple=True, help="A measure of ours, without @: adds its value at each iteration."
-)
+@shared.measures_option("A measure of ours, without @: adds its value at each iteration.")
 @shared.rel_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -56,25 +51,14 @@ def ledger(
     print_frame(frame, output, spreadsheet=spreadsheet)
 
 
-def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
-    try:
-        return None if value is None else [float(part) for part in value.split(",")]
-    except ValueError:
-        raise InputError(f"--at {value}: give numbers from 0, such as 1000,5000.") from None
-
-
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
-        "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
-        "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
-    )
+@shared.command(
+    "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
+    "goodgain curve qrels_examples/two_agents/qrels.txt late=qrels_examples/two_agents/late.run -m nCG --over tokens "
+    "--costs qrels_examples/two_agents/costs.csv --plot curve.svg",
 )
 @shared.qrels_argument
 @shared.runs_argument
-@click.option(
-    "-m", "--measure", "measures", multiple=True, required=True, help="Measures of ours, without @: -m 'CG SRE'."
-)
+@shared.measures_option("Measures of ours, without @: -m 'CG SRE'.", required=True)
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
 @click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
@@ -84,7 +68,7 @@ def _parse_numbers(_context: click.Context, _option: click.Parameter, value: str
 @click.option(
     "--at",
     metavar="N,N...",
-    callback=_parse_numbers,
+    callback=shared.parse_numbers("1000,5000"),
     help="The spends, for --over; default: at most 50 of those observed.",
 )
 @shared.file_option("--outcomes", help="A table of query_id, system and solved: also print tokens per solved task.")

@@ -18,16 +18,20 @@ from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed
+from goodgain.judging.conclusions_from_model_labels import (
+    PoweredEstimate,
+    compare_orders,
+    estimate_difference,
+    estimate_means,
+)
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
-        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
-    )
+@shared.command(
+    "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
+    "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
 )
 @shared.runs_argument
 @click.option(
@@ -60,13 +64,6 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
-def _parse_labels(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
-    try:
-        return None if value is None else [float(label) for label in value.split(",")]
-    except ValueError:
-        raise InputError(f"--file-labels {value}: write a number for each file, with commas: 1,2") from None
-
-
 def _parse_weights(
     _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, float] | None:
@@ -76,11 +73,9 @@ def _parse_weights(
         raise InputError(f"--weight {values[0]}: write JUDGE=WEIGHT, such as anna=2") from None
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain judge qrels_examples/judges/votes.csv --scale binary -o majority.parquet",
-        "goodgain judge qrels_examples/judges/book.csv --scale graded --map '>=2 -> 1' --agreement -o mean.qrels",
-    )
+@shared.command(
+    "goodgain judge qrels_examples/judges/votes.csv --scale binary -o majority.parquet",
+    "goodgain judge qrels_examples/judges/book.csv --scale graded --map '>=2 -> 1' --agreement -o mean.qrels",
 )
 @click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @shared.file_option(
@@ -101,7 +96,7 @@ def _parse_weights(
 @click.option(
     "--file-labels",
     metavar="LABEL,...",
-    callback=_parse_labels,
+    callback=shared.parse_numbers("1,2"),
     help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
 )
 @shared.columns_option
@@ -171,11 +166,8 @@ def judge(
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)
-    report = (
-        None
-        if scale is None or not agreement
-        else judge_agreement.agreement(found, scale=scale, names=names, intervals=True)
-    )
+    if agreement and scale is not None:
+        _print_agreement(judge_agreement.agreement(found, scale=scale, names=names, intervals=True))
     if output is not None:
         (write_qrels if container(output) == "text" else write_frame)(labels, output)
         labelled = labels.get_column("relevance").count()
@@ -187,8 +179,6 @@ def judge(
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         pooling.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
-    if report is not None:
-        _print_agreement(report)
     if runs:
         people, model = (aggregate(path, scale=scale, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])
@@ -220,12 +210,6 @@ def _print_agreement(report: Agreement) -> None:
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
     """Print the order of systems under both labels; of one or two systems the means, and their difference."""
-    from goodgain.judging.conclusions_from_model_labels import (
-        PoweredEstimate,
-        compare_orders,
-        estimate_difference,
-        estimate_means,
-    )
 
     def print_estimate(title: str, kind: str, found: PoweredEstimate) -> None:
         print(f"{measure}: {title}", kind, "low", "high", sep="\t")

@@ -7,22 +7,25 @@ import shlex
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.progress import show_progress
+from goodgain.cli.notices_and_progress import show_progress
 from goodgain.errors import InputError, Progress
 from goodgain.files.results import check_results_name
 from goodgain.files.writing import write_frame
-
-if TYPE_CHECKING:
-    from goodgain.labelling.answers_and_journal import Answer, Journal
-    from goodgain.labelling.budget_and_pace import Budget, Spent
-    from goodgain.labelling.calls import Plan, Report
-    from goodgain.labelling.endpoint import Key
+from goodgain.judging.aggregation import find_disputed
+from goodgain.judging.pooling import check_sheet_name, write_sheet
+from goodgain.labelling import model_labels
+from goodgain.labelling.answers_and_journal import Answer, Journal
+from goodgain.labelling.batch_files import read_batch, write_batch
+from goodgain.labelling.budget_and_pace import Budget, Limits, Spent
+from goodgain.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
+from goodgain.labelling.endpoint import Endpoint, Key
+from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
 
 #: More calls than these need confirmation.
 _ASK_ABOVE = 100
@@ -57,13 +60,11 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     return found
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
-        "--model qwen3-32b --write-batch batch.jsonl",
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
-        "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
-    )
+@shared.command(
+    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
+    "--model qwen3-32b --write-batch batch.jsonl",
+    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
+    "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--queries", required=True, help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")
@@ -103,12 +104,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option(
     "--max-output-tokens", type=shared.COUNT, help="The limit of an answer, thinking included. Default: 2000."
 )
-@click.option(
-    "--output-limit",
-    type=click.Choice(["max_completion_tokens", "max_tokens"]),
-    default="max_completion_tokens",
-    help="The endpoint's name for that limit.",
-)
+@shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for that limit.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
 @click.option(
     "--extra-body", metavar="JSON", callback=_parse_json, help="More fields of the request, as a JSON object."
@@ -149,17 +145,6 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
     that says why.
     """
-    from goodgain.judging.aggregation import find_disputed
-    from goodgain.judging.pooling import write_sheet
-    from goodgain.labelling import model_labels
-    from goodgain.labelling.answers_and_journal import Journal
-    from goodgain.labelling.batch_files import read_batch, write_batch
-    from goodgain.labelling.budget_and_pace import Budget, Limits
-    from goodgain.labelling.calls import plan_calls
-    from goodgain.labelling.endpoint import Key
-    from goodgain.labelling.injection_audit import count_rises, prepare_audit
-    from goodgain.labelling.prompt_requests import Parameters
-
     batch, answered, audited = (options[name] for name in ("write_batch", "read_batch", "audit"))
     _check_files(sources, output, options)
     budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
@@ -192,14 +177,16 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
         audits = [
-            prepare_audit(wanted, job.prompt, one, documents=audited) for one in job.parameters if audited is not None
+            model_labels.prepare_audit(wanted, job.prompt, one, documents=audited)
+            for one in job.parameters
+            if audited is not None
         ]
         of_audit = [request for audit in audits for some in audit.values() for request in some]
         of_job = requests if output is not None and not answered else []
         plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
         answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
         for one, audit in zip(job.parameters, audits, strict=False):
-            rises = count_rises(audit, answers, job.prompt.grades[-1])
+            rises = model_labels.count_rises(audit, answers, job.prompt.grades[-1])
             if len(audits) > 1:
                 print(one.model)
             print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
@@ -218,8 +205,6 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
 
 def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[str, Any]) -> None:
     """Check that there is a file for what is asked for, and that no file is both read and written."""
-    from goodgain.judging.pooling import check_sheet_name
-
     write, read, disputed = options["write_batch"], options["read_batch"], options["disputed"]
     if output is None and write is None and options["audit"] is None:
         raise InputError("the grades need a file: -o grades.jsonl")
@@ -238,10 +223,6 @@ def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[st
 
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:
     """Send the calls that the journal does not answer, after confirmation if they are many."""
-    from goodgain.labelling.calls import send_calls
-    from goodgain.labelling.endpoint import Endpoint
-    from goodgain.labelling.model_labels import count_first_answers
-
     calls = len(plan.to_send)
     answered = f"answers in the journal: {len(plan.known):,}"
     if not calls:
@@ -255,7 +236,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[
         most = _add_price(bytes_sent, received, options)
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
-        older = count_first_answers(plan.to_send, journal)
+        older = model_labels.count_first_answers(plan.to_send, journal)
         if older:
             shared.say(f"{older}; --prompt good-gain-1 goes on with them")
         if (calls > _ASK_ABOVE or older) and not options["yes"]:
@@ -296,8 +277,6 @@ def _tell_cost(spent: Spent, options: dict[str, Any]) -> str:
 
 def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, shortfall: str) -> None:
     """Say how many grades there are of each, where they are missing, and how to go on; raise if nothing was graded."""
-    from goodgain.labelling.calls import UnusableError
-
     missing = grades.filter(pl.col("grade").is_null())
     told = [
         f"{kind}: {count:,}"
@@ -313,13 +292,13 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, 
         some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
         shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
-    given = sys.argv[1:]
-    again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
     if isinstance(budget.ended, str):
         limits = (("calls", budget.limits.max_calls), ("tokens", budget.limits.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)
         shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {may}")
     elif missing.filter(~pl.col("status").is_in(["no_grade", "no_text", "not_sent"])).height:
+        given = sys.argv[1:]
+        again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
         command = shlex.join(["goodgain", *again, "--retry", "failed"])
         shared.say(f"To go on: {command if key is None else key.hide(command)}")
     if shortfall and not grades.get_column("grade").count():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from glob import glob
@@ -12,9 +11,13 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices import find_options, name_options
-from goodgain.cli.progress import show_progress
+from goodgain.cli.notices_and_progress import find_options, name_options, show_progress
+from goodgain.dedup import deduplicate, normalise_url
 from goodgain.errors import InputError
+from goodgain.formats.any_source import exists
+from goodgain.traces import convert_traces, write_results
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.refusals import explain_format
 
 _POLICIES = ("standard", "id", "strict", "content")
 
@@ -30,11 +33,10 @@ def _parse_tools(_context: click.Context, _option: click.Parameter, values: tupl
 
 #: How logs are read: options of `read_traces`.
 reading_options = shared.join_options(
-    click.option(
+    shared.choice_option(
         "--turns",
-        type=click.Choice(["last", "searching", "all"]),
-        default="last",
-        help="Which turns of a conversation become queries; searching is the last turn that searched.",
+        ("last", "searching", "all"),
+        "Which turns of a conversation become queries; searching is the last turn that searched.",
     ),
     click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step."),
     click.option(
@@ -53,11 +55,8 @@ reading_options = shared.join_options(
     click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
     click.option("--citations", is_flag=True, help="Count citations in answers as results."),
     click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever."),
-    click.option(
-        "--unrecorded",
-        type=click.Choice(["raise", "empty", "skip"]),
-        default="raise",
-        help="What to do with a search whose results are not in the log.",
+    shared.choice_option(
+        "--unrecorded", ("raise", "empty", "skip"), "What to do with a search whose results are not in the log."
     ),
     click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches."),
 )
@@ -65,20 +64,15 @@ reading_options = shared.join_options(
 
 def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        from goodgain.traces.reading.read_options import ReadOptions
-        from goodgain.traces.reading.refusals import explain_format
-
         for line in explain_format(Path(value), ReadOptions()):
             print(name_options(line, find_options(context.command)))
         context.exit()
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
-        "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
-        "-o '{system}.run' --results results.jsonl",
-    )
+@shared.command(
+    "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
+    "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
+    "-o '{system}.run' --results results.jsonl",
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @shared.file_option(
@@ -139,9 +133,6 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
     several systems in one call: then each document has the same doc_id in all runs. Standard error shows what was counted,
     and which tools were not: read it once for each new agent.
     """
-    from goodgain.dedup import deduplicate, normalise_url
-    from goodgain.traces import convert_traces
-
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
     with show_progress() as tell:
         conversion = convert_traces(
@@ -162,7 +153,7 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for name, path in map(shared.split_name, traces):
         # the shell does not expand a pattern after NAME=
-        found = [path] if os.path.exists(path) else sorted(glob(path))  # noqa: PTH110, PTH207  # any text is a path here
+        found = [path] if exists(path) else sorted(glob(path))  # noqa: PTH207  # any text is a path here
         named.setdefault(name, []).extend(found or [path])
     if "" not in named:
         return named
@@ -172,22 +163,15 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     return named[""]
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
-        "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
-    )
+@shared.command(
+    "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
+    "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")
 @click.option("--explain", metavar="ID", help="Print why the results of this document are the same document.")
-@click.option("--policy", type=click.Choice(_POLICIES), default=_POLICIES[0], help="See docs/dedup.md.")
-@click.option(
-    "--level",
-    type=click.Choice(["passage", "document"]),
-    default="passage",
-    help="The unit of a document.",
-)
+@shared.choice_option("--policy", _POLICIES, "See docs/dedup.md.")
+@shared.choice_option("--level", ("passage", "document"), "The unit of a document.")
 @click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")
 @shared.file_option(
     "--with",
@@ -200,24 +184,16 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
 def dedup(
-    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
-    earlier: Path | None, same: Path | None, different: Path | None,
-) -> None:  # fmt: skip
+    results: str, output: Path, explain: str | None, trust_doc_id: bool, each_system: bool, **options: Any
+) -> None:
     """Find results that are the same document, and write all results with a column document.
 
     RESULTS is a file written by goodgain convert --results.
     """
-    from goodgain.dedup import deduplicate
-    from goodgain.traces import write_results
-
-    shared.check_outputs([output], [results, earlier, same, different])
+    shared.check_outputs([output], [results, *(options[name] for name in ("earlier", "same", "different"))])
     across = () if each_system else ("system",)
-    trust = True if trust_doc_id else None
     with show_progress():
-        found = deduplicate(
-            results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier, same=same,
-            different=different,
-        )  # fmt: skip
+        found = deduplicate(results, across=across, trust_doc_id=True if trust_doc_id else None, **options)
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

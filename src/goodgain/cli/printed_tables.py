@@ -36,11 +36,11 @@ _LEAST_WIDTH = 40
 _NO_BOUNDS = "no bounds"
 
 
-def open_console(stream: TextIO, *, width: int | None = None) -> Any:
+def open_console(stream: TextIO) -> Any:
     """Return a console of rich that writes to a standard stream unescaped: texts in its tables are already escaped."""
     from rich.console import Console
 
-    console = Console(file=getattr(stream, "raw", stream), width=width)
+    console = Console(file=getattr(stream, "raw", stream))
     console.width = max(console.width, _LEAST_WIDTH)
     return console
 

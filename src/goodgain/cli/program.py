@@ -16,19 +16,17 @@ import polars as pl
 
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
-from goodgain.cli.annotate_command import annotate
 from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
-from goodgain.cli.explain_command import explain
-from goodgain.cli.funnel_command import funnel
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
-from goodgain.cli.notices import find_options, show_notices
+from goodgain.cli.lost_document_commands import explain, funnel
+from goodgain.cli.notices_and_progress import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
-from goodgain.cli.report_command import report
+from goodgain.cli.report_commands import annotate, report
 from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
@@ -77,11 +75,9 @@ def program(context: click.Context) -> None:
         print(context.get_help())
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
-        "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
-    )
+@shared.command(
+    "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
+    "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
 )
 @shared.run_argument
 @shared.file_option("-o", "--output", required=True, help="The run to write.")
@@ -96,11 +92,9 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain validate qrels_examples/guideline/agent.run",
-        "goodgain validate qrels_examples/guideline/qrels.txt",
-    )
+@shared.command(
+    "goodgain validate qrels_examples/guideline/agent.run",
+    "goodgain validate qrels_examples/guideline/qrels.txt",
 )
 @click.argument("file", metavar="FILE")
 @shared.labels_option
@@ -131,11 +125,9 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         warn_of_missing_iterations(run)
 
 
-@click.command(
-    epilog=shared.make_epilog(
-        "goodgain example example_runs",
-        "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
-    )
+@shared.command(
+    "goodgain example example_runs",
+    "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 def example(directory: Path) -> None:
@@ -163,7 +155,7 @@ _FAMILIES = {
 }
 
 
-@click.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
+@shared.command("goodgain measures", "goodgain measures | grep lower", name="measures")
 def list_measures() -> None:
     """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
     from rich.table import Table

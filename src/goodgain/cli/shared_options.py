@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,9 +18,10 @@ from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels
+from goodgain.formats.any_source import exists
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
 from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.systems import find_likely_replicates, name_runs
+from goodgain.formats.systems import find_likely_replicates, name_runs, number_repeats
 from goodgain.measures.replicate_scores import MISSING
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
@@ -38,6 +38,16 @@ def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) 
     return click.option(*names, metavar=metavar, help=help, type=click.Path(path_type=Path), **settings)
 
 
+def measures_option(described: str, **settings: Any) -> Decorator:
+    """Return the option that names measures."""
+    return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
+
+
+def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
+    """Return an option that takes one of these words, by default the first."""
+    return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
+
+
 def say(sentence: object) -> None:
     """Print a sentence that is not a result, on standard error."""
     print(sentence, file=sys.stderr)
@@ -51,9 +61,28 @@ def make_epilog(*examples: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
+def command(*examples: str, name: str | None = None) -> Callable[[Command], click.Command]:
+    """Return the decorator of a command whose help ends with these examples."""
+    return click.command(name, epilog=make_epilog(*examples))
+
+
 def join_options(*options: Decorator) -> Decorator:
     """Return options as one decorator, in the order of the help."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
+    """Return the callback of an option that takes numbers with commas between."""
+
+    def parse(_context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
+        try:
+            return None if value is None else [number(part) for part in value.split(",")]
+        except ValueError:
+            raise InputError(
+                f"{option.opts[0]} {value}: write numbers with commas between, such as {example}"
+            ) from None
+
+    return parse
 
 
 def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
@@ -72,30 +101,24 @@ def _check_plot_name(_context: click.Context, _option: click.Parameter, value: P
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-order_option = click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="seen",
-    help="How several iterations become one ranking for classic measures.",
-)
+order_option = choice_option("--order", ORDERS, "How several iterations become one ranking for classic measures.")
 rel_option = click.option(
     "--rel",
     type=float,
     metavar="LABEL",
     help="The smallest good label, for measures of iterations without their own rel. Use 1 for labels 0 and 1.  [default: 2]",
 )
-rows_option = click.option("--rows", type=click.Choice(ROWS), default=ROWS[0], help="The rows of the table of means.")
+rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 bounds_option = click.option(
     "--bounds",
     is_flag=True,
     help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
 groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
-missing_option = click.option(
+missing_option = choice_option(
     "--missing",
-    type=click.Choice(MISSING),
-    default=MISSING[0],
-    help="A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
+    MISSING,
+    "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
 )
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option(
@@ -108,11 +131,10 @@ spreadsheet_option = click.option(
 )
 
 gaps_options = join_options(
-    click.option(
+    choice_option(
         "--gaps",
-        type=click.Choice(["close", "empty"]),
-        default="close",
-        help="Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
+        ("close", "empty"),
+        "Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
     ),
     click.option("--first", type=int, default=1, help="The first iteration number (0 or 1), for --gaps empty."),
 )
@@ -127,29 +149,18 @@ columns_option = click.option(
     callback=_parse_columns,
     help="Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
 )
-errors_option = click.option(
-    "--errors",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    help="Bad lines: stop at the first, or skip them.",
-)
+errors_option = choice_option("--errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them.")
 documents_options = join_options(
     click.option(
         "--documents",
         metavar="PATTERN|FILE",
         help="Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id.",
     ),
-    click.option(
-        "--documents-of",
-        type=click.Choice(DOCUMENTS_OF),
-        default=DOCUMENTS_OF[0],
-        help="Where --documents maps ids: in the run, the qrels, or both.",
-    ),
-    click.option(
+    choice_option("--documents-of", DOCUMENTS_OF, "Where --documents maps ids: in the run, the qrels, or both."),
+    choice_option(
         "--chunks",
-        type=click.Choice(CHUNKS),
-        default=CHUNKS[0],
-        help="Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
+        CHUNKS,
+        "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
     ),
 )
 #: The options of reading: arguments of `open_systems`.
@@ -295,13 +306,13 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 def find_replicates(paths: str) -> list[str]:
     """Return the files of NAME=: one, several divided by commas, or those of a pattern; a file of the whole name is one."""
-    if os.path.exists(paths):  # noqa: PTH110  # Path.exists raises an error for a very long text
+    if exists(paths):
         return [paths]
     found: list[str] = []
     for path in paths.split(","):
         if not path:
             raise InputError(f"{paths}: has no file before or after a comma. Write NAME=FILE,FILE.")
-        is_pattern = glob.has_magic(path) and not os.path.exists(path)  # noqa: PTH110  # any text
+        is_pattern = glob.has_magic(path) and not exists(path)
         files = sorted(glob.glob(path), key=_number_parts) if is_pattern else [path]  # noqa: PTH207  # any text
         if not files:
             raise InputError(f"{path}: no file matches this pattern")
@@ -330,7 +341,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 def split_name(argument: str) -> tuple[str, str]:
     """Return name and path of NAME=PATH, or "" and the path; an existing file is a path, even with = in its name."""
     name, sign, path = argument.partition("=")
-    if not sign or os.path.exists(argument):  # noqa: PTH110  # Path.exists raises an error for a very long text
+    if not sign or exists(argument):
         return "", argument
     if not name or not path:
         raise InputError(f"{argument}: write NAME=FILE, with the name of a system and its file, or just FILE")
@@ -353,5 +364,4 @@ def name_systems(runs: Sequence[str]) -> list[str]:
         if len(set(short.values())) == len(distinct):
             named = short
             break
-    times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
-    return [as_text(named[path]) + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
+    return number_repeats([as_text(named[path]) for path in paths])

@@ -16,6 +16,7 @@ from goodgain.dedup.groups_and_names import add_earlier_rows, group_records, kee
 from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
 from goodgain.dedup.rows_and_trusted_ids import (
     OF_RUNS,
+    PLAIN_COLUMNS,
     RUN_ORDER,
     SCOPES,
     Level,
@@ -104,6 +105,8 @@ def deduplicate(
         earlier: results with documents (a frame with the column `document`, or the path of its file). Their documents keep
             names and members; a new result joins the one that it matches, by its best pair. `summary.bridges` counts where
             deduplicating all results together would give other documents.
+        same: pairs of ids or URLs, or the path of a file with two a line: they are one document, whatever the rules say.
+        different: the same for pairs that are two documents.
 
     Raises:
         InputError: the frame has no query_id, or no column that identifies documents.
@@ -121,8 +124,11 @@ def deduplicate(
     """
     _check_options(policy, across, level, pairs_a_key)
     said = read_pairs(same, "same"), read_pairs(different, "different")
-    frame = _open_frame(results)
-    whole, known = (frame, pl.Series([], dtype=pl.String)) if earlier is None else add_earlier_rows(frame, earlier)
+    frame = _open_frame(results, "the results")
+    whole, known = frame, pl.Series([], dtype=pl.String)
+    if earlier is not None:
+        before = _open_frame(getattr(earlier, "frame", earlier), "the earlier results")
+        whole, known = add_earlier_rows(frame, before.to_polars())
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
     rows, attributes = read_rows(whole, across)
     comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
@@ -155,15 +161,18 @@ def deduplicate(
     return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
 
-def _open_frame(results: Any) -> nw.DataFrame[Any]:
+def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
     """Return results as a frame in memory: of their own library, or of Polars if they were lazy."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:
-        raise InputError(
-            f"the results are a {type(results).__name__}; give a data frame or the path of a file"
-        ) from None
-    return frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+        raise InputError(f"{what} are a {type(results).__name__}; give a data frame or the path of a file") from None
+    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+    for name, kind in frame.schema.items():
+        is_plain = not kind.is_nested() and kind not in (nw.Object, nw.Binary, nw.Duration)
+        if name in (*PLAIN_COLUMNS, "document") and not is_plain:
+            raise InputError(f"{what} have {kind} in the column {name}: give texts or numbers")
+    return frame
 
 
 def _give_notices(summary: Summary) -> None:
@@ -178,10 +187,9 @@ def _give_notices(summary: Summary) -> None:
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
-    if policy not in get_args(Policy):
-        raise InputError(f"There is no policy {policy!r}: take one of {', '.join(get_args(Policy))}.")
-    if level not in get_args(Level):
-        raise InputError(f"There is no level {level!r}: take one of {', '.join(get_args(Level))}.")
+    for name, value, known in (("policy", policy, get_args(Policy)), ("level", level, get_args(Level))):
+        if value not in known:
+            raise InputError(f"There is no {name} {value!r}: take one of {', '.join(known)}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
         raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
     if pairs_a_key < 1:

@@ -19,13 +19,12 @@ import numpy.typing as npt
 import polars as pl
 
 from goodgain.dedup.candidates import Policy, SkippedPairs
-from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
+from goodgain.dedup.document_types import TYPES
 from goodgain.dedup.normalisation import SEVERAL
-from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, Records, hash_columns
+from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, URL_NAMES_IT, Records, hash_columns, name_texts
 from goodgain.dedup.said_pairs import Clusters, Said, get_pair
 from goodgain.dedup.verification import PROVEN_DIFFERENT, verify
 from goodgain.errors import InputError
-from goodgain.files.results import open_results
 
 _ENDS = ("left", "right")
 
@@ -224,14 +223,12 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
         if own:
             firsts = pl.min_horizontal(pl.col(name).str.split(SEVERAL).list.first() for name in own)
             item_id = pl.when(pl.col("type") == row.name).then(firsts).otherwise(item_id)
-    kind = pl.col("type")
-    url_names_it = kind.is_in(NAMED_BY_URL) | (kind.is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
     content = [name for name in CONTENT_COLUMNS if name in units.columns]
     # From the strongest name to the weakest. Content is stronger than a doc_id: searches may reuse doc_ids.
     ranked = {
         "trusted": pl.when(pl.lit(records.trusted)).then("doc_id"),
         "item_id": item_id,
-        "url": pl.when(url_names_it).then("url"),
+        "url": pl.when(URL_NAMES_IT).then("url"),
         "text": pl.when(pl.any_horizontal(pl.col(content).is_not_null())).then("text"),
         "doc_id": pl.col("doc_id"),
         "start_page": pl.col("url"),
@@ -239,7 +236,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
     }
     strong = units.select(pl.coalesce(ranked["trusted"], ranked["item_id"], ranked["url"]).is_not_null()).to_series()
     texts = units.filter(~strong)
-    texts = texts.select("unit", text="text:" + hash_columns(texts, CONTENT_COLUMNS, 8))
+    texts = texts.select("unit", text=name_texts(texts))
     units = units.join(texts, on="unit", how="left", maintain_order="left")
     strength = pl.coalesce(pl.when(name.is_not_null()).then(place) for place, name in enumerate(ranked.values()))
     return units.select("group", "scope", name=pl.coalesce(ranked.values()), strength=strength)
@@ -269,10 +266,8 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     return best.join(found, on="group", how="left").select("group", document=pl.coalesce("document", "name"))
 
 
-def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFrame[Any], pl.Series]:
+def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
     """Return the earlier results of the same queries followed by the new results, and the documents of the earlier ones."""
-    opened = nw.from_native(open_results(getattr(earlier, "frame", earlier)))
-    known = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError(
             "the earlier results have no column document; convert their logs again, which writes it, or deduplicate them"

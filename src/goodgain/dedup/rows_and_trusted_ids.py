@@ -11,9 +11,11 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.dedup.document_types import (
     GENERIC,
+    NAMED_BEYOND_START,
     NAMED_BY_URL,
     PARENT,
     TYPES,
@@ -38,6 +40,8 @@ OF_RUNS = ("query_id", "system", "replicate")
 #: The columns for the place of a result in a run, from the widest to the narrowest.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
 _TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
+#: The columns of texts and numbers that are read.
+PLAIN_COLUMNS = (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS)
 _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 #: A snippet of this many characters is long enough to recognise a text by it.
@@ -62,6 +66,10 @@ USED_NAMES = frozenset(
 #: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
 CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
+
+
+#: Whether the URL of a record names its document.
+URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,11 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
     return pl.Series(digests, dtype=pl.String)
 
 
+def name_texts(frame: pl.DataFrame) -> pl.Series:
+    """Return the name of each record by its content."""
+    return "text:" + hash_columns(frame, CONTENT_COLUMNS, 8)
+
+
 def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
     """Return whether a frame identifies documents by doc_id alone, as a run does."""
     return "doc_id" in frame.columns and not {*frame.columns} & {*_EVIDENCE_COLUMNS, "type"}
@@ -119,10 +132,11 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
         )
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
-    wanted = [name for name in (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found]
+    wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
     if "system" not in found and "tag" in found:
         frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
     given = frame.select(wanted).to_polars().with_row_index("row")
+    given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
     if "iteration" in found and given.schema["iteration"].is_float():
         # null stays: the row has no iteration. NaN and infinity are found too: their remainder is NaN.
         broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
@@ -170,7 +184,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
-    lacking = {*OF_RUNS, *_TEXT_COLUMNS, *RUN_ORDER} - {*rows.columns}
+    lacking = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
     doc_id = pl.col("doc_id").cast(pl.String).str.strip_chars(BLANKS)

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
+from goodgain.dedup.document_types import TYPES
 from goodgain.dedup.normalisation import SEVERAL, normalise_ids
-from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, Records, hash_columns
+from goodgain.dedup.rows_and_trusted_ids import URL_NAMES_IT, Records, name_texts
 from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import number_rows
@@ -68,8 +68,11 @@ def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
     if isinstance(given, (str, os.PathLike)):
         return SaidPairs(str(given), list(_read_file(Path(given))))
     found = SaidPairs(f"{option}=")
-    for number, pair in enumerate(given or (), start=1):
-        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(name, str) and name for name in pair):
+    if not isinstance(given, Iterable | None):
+        raise InputError(f"{option}= is a {type(given).__name__}; give a file, or pairs of two ids or URLs")
+    for number, pair in enumerate(() if given is None else given, start=1):
+        is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+        if not is_pair or not all(isinstance(name, str) and name for name in pair):
             raise InputError(f"{option}= has {pair!r} as pair {number}; give two ids or URLs, both texts")
         found.pairs.append((f"pair {number} of {option}=", pair[0], pair[1]))
     return found
@@ -270,18 +273,15 @@ def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[An
         pl.col("reissued")
         | ((pl.col("type") == "passage") & (pl.col("snippet").n_unique().over("scope", "doc_id") > 1))
     )
-    url_names_it = pl.col("type").is_in(NAMED_BY_URL) | (
-        pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start")
-    )
     forms: list[tuple[str, pl.Expr]] = [
         ("id", pl.when(own_doc_id).then("doc_id")),
-        ("url", pl.when(url_names_it).then("item")),
+        ("url", pl.when(URL_NAMES_IT).then("item")),
     ]
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
         forms += [("id", pl.when(pl.col("type") == row.name).then(name)) for name in own]
     if any(kind == "id" and value.startswith("text:") for kind, value in wanted):
-        frame = frame.with_columns(text="text:" + hash_columns(frame, CONTENT_COLUMNS, 8))
+        frame = frame.with_columns(text=name_texts(frame))
         forms.append(("id", pl.col("text")))
     values = {kind: [value for known, value in wanted if known == kind] for kind in ("id", "url")}
     for kind, form in forms:

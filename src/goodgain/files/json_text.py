@@ -168,9 +168,7 @@ def read_json_lines(
     With `paths` a value may be a list, with a row for each of its values. `paths` are names of columns inside objects and
     lists: `evidence.url`.
     """
-    label = str(path)
-    if content.data.lstrip().startswith(b"["):
-        content, label = _put_on_lines(content, path), f"{path}, its objects as lines"
+    content, label = put_on_lines(content, path)
     bad = BadLines(label, content, errors)
     rows = ObjectRows(types, bad.refuse)
     names: dict[str, None] = {}
@@ -219,13 +217,16 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
     return [_walk(one, keys) for one in value]
 
 
-def _put_on_lines(content: Content, path: Path) -> Content:
-    """Return the elements of a JSON array, unparsed, each on its own line."""
+def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
+    """Return a text with the elements of a JSON array, if it is one, on lines of their own; and what errors call it."""
+    if not content.data.lstrip().startswith(b"["):
+        return content, str(path)
     try:
         elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
-    return content._replace(data=b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements))
+    lines = b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements)
+    return content._replace(data=lines), f"{path}, its objects as lines"
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -162,7 +162,7 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
         if found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item():
             casts.append(nw.col(name).cast(wanted))  # nulls only
         elif wanted == nw.String:
-            if found.is_nested() or found in (nw.Object, nw.Binary) or (name in IDS and not _is_id(found)):
+            if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not _is_id(found)):
                 raise InputError(
                     f"{label}: has {found} in {name}, where each row needs a text or a whole number; convert the column to text"
                 )

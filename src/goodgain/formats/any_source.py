@@ -135,6 +135,21 @@ class OpenFrame(NamedTuple):
     columns: FoundColumns
 
 
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a file or folder of this name; Path.exists raises errors for long texts."""
+    return os.path.exists(path)  # noqa: PTH110  # any text
+
+
+def load_data_set(dataset_id: str) -> Any:
+    """Return a data set of ir_datasets; None without the library or such a data set."""
+    try:
+        import ir_datasets
+
+        return ir_datasets.load(dataset_id)
+    except (ImportError, KeyError, ValueError):
+        return None
+
+
 #: The tasks of tau-bench's banking domain: the documents that a task needs.
 _TASKS = {"id": "query_id", "required_documents": "doc_id"}
 

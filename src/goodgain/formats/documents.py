@@ -15,6 +15,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
@@ -130,13 +131,12 @@ class DocumentMap:
             return pl.concat([grid.select(frame.columns), frame.filter(pl.col("iteration").is_null())])
 
         by_iteration = ["iteration"] if qrels.labels is not None else []
-        details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed", "has_subtopics")}
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
         frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
         if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
             rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
-        return Qrels(frame, rows=rows, ungraded=ungraded, **details)
+        return qrels.with_rows(frame, rows, ungraded=ungraded)
 
 
 def _match_whole(pattern: str) -> str:
@@ -152,7 +152,7 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
     for name, value, known in (("documents_of", of, DOCUMENTS_OF), ("chunks", chunks, CHUNKS)):
         if value not in known:
             raise InputError(f"{name}={value!r}: choose {', '.join(map(repr, known))}")
-    if isinstance(source, str) and not os.path.exists(source):  # noqa: PTH110  # any text
+    if isinstance(source, str) and not exists(source):
         _check_pattern(source)
         return DocumentMap(source, of, chunks)
     if isinstance(source, (str, os.PathLike)):

@@ -95,8 +95,8 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     return labels, subtopics
 
 
-def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
-    """Keep one row per (query, document, iteration), where a null iteration means any."""
+def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep one row per (query, document, iteration), where a null iteration means any; return these rows twice."""
     column = nw.col("iteration")
     odd = (
         column.str.contains(_NUMBER_BUT_NO_ITERATION),
@@ -119,7 +119,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
             "differ between iterations; the label at the first occurrence in a run counts",
             minor=True,
         )
-    return distinct
+    return distinct, distinct
 
 
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -32,10 +32,12 @@ from goodgain.formats.any_source import (
     cast_to_table,
     check_columns,
     check_columns_used,
+    exists,
     find_columns,
     find_header,
     find_problems,
     is_of_tasks,
+    load_data_set,
     open_source,
     warn_of_understood_columns,
 )
@@ -55,8 +57,13 @@ from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
 
-#: What column 2 can be read as.
-LABELS = ("iteration", "subtopic")
+#: What column 2 can be read as -> the rows that are kept.
+_READINGS = {
+    None: keep_one_label_per_document,
+    "iteration": keep_one_label_per_iteration,
+    "subtopic": keep_one_label_per_subtopic,
+}
+LABELS = [name for name in _READINGS if name is not None]
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
     "judges the document '-', which stands for an iteration that returned nothing",
@@ -128,13 +135,18 @@ class Qrels(PandasFacade):
         """What column 2 was read as: `iteration`, `subtopic`, or None where it is ignored."""
         return "subtopic" if self.has_subtopics else self.labels
 
+    def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
+        """Return the same qrels with other rows."""
+        details: Any = {name: getattr(self, name) for name in ("labels", "name", "renamed", "has_subtopics")}
+        made = Qrels(frame, rows=rows, ungraded=ungraded, **details)
+        made.documents = self.documents
+        return made
+
     def select_queries(self, query_ids: Sequence[str]) -> Qrels:
         """Return the judgments of some queries."""
         is_kept = pl.col("query_id").is_in(query_ids)
         ungraded = None if self.ungraded is None else self.ungraded.filter(is_kept)
-        kept = Qrels(self.frame.filter(is_kept), labels=self.labels, name=self.name, rows=self.rows.filter(is_kept))
-        kept.has_subtopics, kept.ungraded, kept.documents = self.has_subtopics, ungraded, self.documents
-        return kept
+        return self.with_rows(self.frame.filter(is_kept), self.rows.filter(is_kept), ungraded=ungraded)
 
     @cached_property
     def query_ids(self) -> pl.Series:
@@ -160,10 +172,8 @@ class Qrels(PandasFacade):
         Neither the order of rows nor an ignored column 2 changes them.
         """
         columns = [pl.col("query_id", "doc_id", "relevance")]
-        if self.labels is not None:
+        if self.reading is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        elif self.has_subtopics:
-            columns.append(pl.col("iteration"))
         return digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
 
     @cached_property
@@ -174,7 +184,7 @@ class Qrels(PandasFacade):
         return float(found[0]) if len(found) else None
 
     @cached_property
-    def for_hosts(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
         """query_id, doc_id, relevance (Int64), iteration: the labels that a host's classic measure sees.
 
         Labels that crash trec_eval are raised: those below -1 become -1, or 0 if all labels of the query are below 0.
@@ -188,27 +198,20 @@ class Qrels(PandasFacade):
                 "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             )
         check_levels(self.frame)
-        if self.labels is None:
-            rows = self.rows
-        else:
-            differing = count_differing_labels(self.frame)
-            if differing:
+        rows = self.rows
+        if self.labels is not None:
+            if differing := count_differing_labels(self.frame):
                 notice(
                     f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
                     "documents whose labels differ; goodgain.evaluate takes the label at the first occurrence"
                 )
             rows = self.largest.with_columns(iteration=pl.lit("0"))
-        columns = ("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), "iteration")
-        return clip_for_trec_eval(rows).select(*columns)
-
-    @property
-    def host_frame(self) -> pl.DataFrame:
-        """The rows that a host may see: whole labels."""
-        return self.for_hosts
+        whole = pl.col("relevance").cast(pl.Int64)
+        return clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
         """Whole labels as named tuples; the arguments of pandas' method are ignored."""
-        return map(Judgment._make, self.for_hosts.iter_rows())
+        return map(Judgment._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
         return self.frame.height
@@ -286,9 +289,9 @@ def load_qrels(
     if labels not in (None, *LABELS):
         raise InputError(f"labels={labels!r} is neither None nor {' nor '.join(map(repr, LABELS))}")
     dataset_id = None
-    if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
+    if isinstance(source, (str, os.PathLike)) and not exists(source):
         dataset_id, columns = str(source), None
-        source = _load_ir_datasets_qrels(dataset_id)
+        source = _read_data_set(dataset_id)
     name, (opened, rows, found), is_text = open_source(
         source, QRELS, errors=errors, columns=check_columns(columns), label=label
     )
@@ -296,14 +299,8 @@ def load_qrels(
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
     check_sizes(frame, rows.label)
-    frame, subtopics = keep_whole_labels(frame), None
-    if labels is None:
-        frame, subtopics = keep_one_label_per_document(frame, rows)
-    elif labels == "subtopic":
-        frame, subtopics = keep_one_label_per_subtopic(frame, rows)
-    else:
-        frame = keep_one_label_per_iteration(frame, rows)
-    details: dict[str, Any] = {"rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
+    details: dict[str, Any] = {"rows": all_rows, "renamed": found.renamed, "ungraded": ungraded}
     details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic"}
     return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
 
@@ -313,9 +310,11 @@ def _read_judgments(
 ) -> tuple[pl.DataFrame, RowSource]:
     problems = [_NOTHING]
     if not is_text:
-        found = opened.collect_schema()
-        if labels != "iteration" and "iteration" in found:
-            opened = opened.with_columns(_ignore_column_2(found["iteration"]))
+        found = opened.collect_schema().get("iteration")
+        if labels != "iteration" and found is not None:  # ignored, so none of its values is an error
+            can_be_text = found == nw.String or found.is_integer()
+            text = nw.col("iteration").cast(nw.String).fill_null("0") if can_be_text else nw.lit("0")
+            opened = opened.with_columns(text.alias("iteration"))
         opened = cast_to_table(opened, QRELS, rows.label)
         problems = [*find_problems(opened, QRELS), _NOTHING]
     opened, rows = check_rows(opened, rows, problems, errors=errors)
@@ -331,31 +330,12 @@ def _read_judgments(
     return frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items()), rows
 
 
-def _ignore_column_2(found: Any) -> nw.Expr:
-    """Make column 2 text, or `0` where it cannot be text: it is ignored, so none of its values is an error."""
-    keep = found == nw.String or found.is_integer()
-    return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long for a name, NUL
-        return False
-
-
-def _load_ir_datasets_qrels(dataset_id: str) -> Any:
-    missing = f"{quote(dataset_id)}: no such file"
-    try:
-        import ir_datasets
-    except ImportError:
+def _read_data_set(dataset_id: str) -> Any:
+    dataset = load_data_set(dataset_id)
+    if dataset is None:
         raise InputError(
-            f"{missing}; give the path of a readable file (for an ir_datasets id: pip install goodgain[ir_datasets])"
-        ) from None
-    try:
-        dataset = ir_datasets.load(dataset_id)
-    except (KeyError, ValueError):
-        raise InputError(f"{missing}, and not an ir_datasets id; give the path of a readable file") from None
+            f"{quote(dataset_id)}: no such file, and not an ir_datasets id; give the path of a readable file"
+        )
     if not dataset.has_qrels():
         raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
     try:
@@ -366,33 +346,30 @@ def _load_ir_datasets_qrels(dataset_id: str) -> Any:
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line."""
-    if _exists(path) and not path.is_file() and not path.is_dir():
+    if exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
-    kind = container(path)
-    content = read_bytes(path)
-    if kind == "text" and is_of_tasks(content):
-        return True
+    kind, content = container(path), read_bytes(path)
     is_json = kind == "text" and begins_json(content)
+    if is_json and is_of_tasks(content):
+        return True
     nested = read_nested(content) if is_json else None
     if nested is not None:  # ranx and pytrec_eval write scores as floats
         return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
+    names: list[str] | None
     if kind in ("parquet", "arrow"):
-        return _are_of_qrels(read_container(content, path, kind, rows=1).columns, columns)
-    if kind == "jsonl" or is_json:
+        names = read_container(content, path, kind, rows=1).columns
+    elif kind == "jsonl" or is_json:
         try:
-            return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
-        except (ValueError, TypeError, RecursionError):
-            return False
-    names = find_header(content, path, columns or {})
-    if names is not None:
-        return _are_of_qrels(names, columns)
-    return len(next(number_rows(content), (0, b""))[1].split()) == len(QRELS.columns)
-
-
-def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
-    """Tell whether one of these columns is the relevance; its synonyms do not count beside a rank or score."""
+            first = json.loads(next(number_lines(content), (0, b""))[1])
+        except (ValueError, RecursionError):
+            first = None
+        names = [*first] if isinstance(first, dict) else []
+    else:
+        names = find_header(content, path, columns or {})
+    if names is None:
+        return len(next(number_rows(content), (0, b""))[1].split()) == len(QRELS.columns)
     found = find_columns(names, QRELS, columns or {}, label="the file")
-    if "relevance" in found.understood.values():
+    if "relevance" in found.understood.values():  # a synonym does not count beside a rank or score
         return not {"rank", "score"} & {*names}
     return "relevance" in found.names.values()
 

@@ -1,26 +1,37 @@
-"""Tables with values of queries beside runs and qrels: groups of queries, outcomes of systems, uses of documents."""
+"""Tables with values of queries beside runs and qrels: groups, outcomes of systems, uses of documents, costs."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 import polars.selectors as cs
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import BadLines
-from goodgain.files.json_text import begins_json, iterate_objects, loads
+from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks
+from goodgain.files.json_text import begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
-from goodgain.files.table_reading import cast_texts, read_frame, read_table
-from goodgain.schema import USES
+from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
+from goodgain.schema import COSTS, USES
 
 #: Queries that a notice names.
 _EXAMPLES = 3
 
 #: The system of uses that name none, as of runs of logs that name none.
 _ONLY_SYSTEM = "goodgain"
+#: Larger counts are not exact as floats.
+_MOST = 2**53
 _TRUTH = {"true": "1", "false": "0"}
+
+#: The columns of numbers; whole ones may be written 12.0.
+AMOUNTS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
+_NUMBERS = ("iteration", *AMOUNTS)
+_COST_TYPES = {name: pl.Float64() if name in _NUMBERS else dtype for name, dtype in COSTS.polars.items()}
+_KEY = ["query_id", "system", "replicate", "iteration"]
 
 
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
@@ -66,12 +77,11 @@ def read_outcomes(source: Any) -> pl.DataFrame:
     if len(twice) and "replicate" not in frame.columns:
         query_id, system = twice.select("query_id", "system").row(0)
         raise InputError(f"{label}: has several rows of query {query_id} and system {system}. Add a column replicate.")
+    frame = frame.with_columns((cs.by_name(*names) & cs.string()).str.strip_chars().replace("", None))
     for name in names:
         column = frame.get_column(name)
-        if column.dtype == pl.String:
-            column = column.str.strip_chars().str.to_lowercase().replace(_TRUTH).replace("", None)
-        number = column.clear(len(column)) if column.dtype.is_nested() else column.cast(pl.Float64, strict=False)
-        wrong = frame.get_column(name).filter(number.is_null() & column.is_not_null())
+        number = _read_numbers(column)
+        wrong = column.filter(number.is_null() & column.is_not_null())
         if len(wrong):
             raise InputError(
                 f"{label}: {name} has {str(wrong[0])[:80]!r}, which is not a number. Leave the column out."
@@ -102,18 +112,13 @@ def read_uses(source: Any) -> pl.DataFrame:
         )
         for name in (name for name in given if name not in texts):
             column = frame.get_column(name)
-            if column.dtype == pl.String:
-                column = column.str.to_lowercase().replace(_TRUTH)
-            number = column.clear(len(column)) if column.dtype.is_nested() else column.cast(pl.Float64, strict=False)
-            most = 1 if name == "cited" else float("inf")
-            wrong = frame.get_column(name).filter(
-                column.is_not_null()
-                & ~((number == number.round()) & number.is_between(0, most, closed="both")).fill_null(False)
-            )
+            number = _read_numbers(column)
+            is_right = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
+            wrong = column.filter(column.is_not_null() & ~is_right.fill_null(False))
             if len(wrong):
                 raise InputError(f"{label}: {name} has {str(wrong[0])[:80]!r}, which it cannot have. Correct the row.")
             frame = frame.with_columns(number.cast(types[name]))
-        if frame.select(pl.col("query_id", "doc_id").is_null().any()).transpose().to_series().any():
+        if any(frame.get_column(name).null_count() for name in ("query_id", "doc_id")):
             raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
         tables.append(frame)
     uses = pl.concat(tables, how="diagonal").with_columns(pl.col("system").fill_null(_ONLY_SYSTEM))
@@ -125,6 +130,15 @@ def read_uses(source: Any) -> pl.DataFrame:
     return uses
 
 
+def _read_numbers(column: pl.Series) -> pl.Series:
+    """Return a column as numbers, with true as 1; null where it has anything else."""
+    if column.dtype == pl.String:
+        column = column.str.to_lowercase().replace(_TRUTH)
+    elif not column.dtype.is_numeric() and column.dtype != pl.Boolean:
+        column = pl.Series(column.name, [None] * len(column), pl.Float64)
+    return column.cast(pl.Float64, strict=False)
+
+
 def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
     """Return all columns of a file or frame, and its name in errors."""
     if not isinstance(source, (str, os.PathLike)):
@@ -134,20 +148,26 @@ def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[
         label = str(path)
         content = read_lines(path) if container(path) in ("jsonl", "text") else None
         if content is not None and separator_by_name(path) is None and begins_json(content):
-            if content.data.lstrip().startswith(b"["):
-                rows = loads(content.data)
-            else:
-                rows = [value for _, value in iterate_objects(content, BadLines(label, content, None).refuse)]
-            frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+            content, shown = put_on_lines(content, path)
+            rows = [value for _, value in iterate_objects(content, BadLines(shown, content, None).refuse)]
+            names = dict.fromkeys(name for row in rows for name in row)
+            columns = {name: [_write_value(row.get(name)) for row in rows] for name in names}
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
         else:
             every = _EveryColumn()
             frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
-    missing = [name for name in required if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"{label}: has no column {', '.join(missing)} (it has {', '.join(frame.columns) or 'none'}). Rename its columns."
-        )
+    if missing := [name for name in required if name not in frame.columns]:
+        raise _lack_columns(label, ", ".join(missing), frame.columns)
     return frame, label
+
+
+def _write_value(value: Any) -> str | None:
+    """Return a value of JSON as the text that CSV would have."""
+    return value if isinstance(value, str | None) else json.dumps(value)
+
+
+def _lack_columns(label: str, missing: str, names: Sequence[str]) -> InputError:
+    return InputError(f"{label}: has no column {missing} (it has {', '.join(names) or 'none'}). Rename its columns.")
 
 
 class _EveryColumn(dict[str, Any]):
@@ -155,3 +175,85 @@ class _EveryColumn(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         return pl.String
+
+
+def read_costs(source: Any) -> pl.DataFrame:
+    """Read what queries cost.
+
+    Args:
+        source: a file, a frame, or a list of them: query_id[, system][, replicate][, iteration], and any of calls,
+            input_tokens, output_tokens, seconds and cost. Without a system, rows are of the only run; without an iteration
+            (or with iteration 0), of the query as a whole.
+
+    Returns:
+        The columns of `COSTS` and `tokens` (input and output); amounts are Float64, and null where unknown.
+
+    Raises:
+        InputError: a table cannot be read, has no amounts, has one that is negative or not a number, or two rows of the
+            same iteration.
+    """
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    if not sources:
+        raise InputError("costs=: is empty. Give a file or a frame.")
+    frame = pl.concat([pl.DataFrame(schema=_COST_TYPES), *map(_read_cost_table, sources)], how="diagonal")
+    twice = frame.filter(frame.select(_KEY).is_duplicated())
+    if len(twice):
+        query_id, system, _, iteration = twice.select(_KEY).row(0)
+        of = "" if system is None else f" of {system}"
+        place = "" if iteration is None else f", iteration {iteration:g}"
+        raise InputError(f"costs=: two rows have query {query_id}{of}{place}. Write one row with the sum.")
+    tokens = pl.sum_horizontal("input_tokens", "output_tokens", ignore_nulls=True)
+    known = pl.any_horizontal(pl.col("input_tokens", "output_tokens").is_not_null())
+    return frame.with_columns(tokens=pl.when(known).then(tokens))
+
+
+def _read_cost_table(source: Any) -> pl.DataFrame:
+    if isinstance(source, (str, os.PathLike)):
+        path = make_path(source, "costs=")
+        read, rows, names = read_table(path, _COST_TYPES)
+    else:
+        read = read_frame(source, "costs=")
+        rows, names = FrameRows("costs="), read.columns
+        read = read.select(name for name in _COST_TYPES if name in names)
+    if "query_id" not in names or not set(AMOUNTS) & set(names):
+        lacking = "query_id" if "query_id" not in names else f"of {', '.join(AMOUNTS)}"
+        raise _lack_columns(rows.label, lacking, names)
+    types = {name: COSTS.columns[name] if dtype == pl.String else nw.Float64() for name, dtype in _COST_TYPES.items()}
+    frame: pl.DataFrame = cast_columns(nw.from_native(read), types, rows.label).to_native()
+    frame = frame.with_columns(pl.col(name).fill_nan(None) for name in _NUMBERS if name in frame.columns)
+    checked: pl.DataFrame = check_rows(nw.from_native(frame), rows, _list_problems(frame.columns))[0].to_native()
+    return checked
+
+
+def _list_problems(names: Sequence[str]) -> list[tuple[nw.Expr, str]]:
+    problems = [lacks("query_id")]
+    for name in (name for name in _NUMBERS if name in names):
+        number = nw.col(name)
+        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
+    if "iteration" in names:
+        number = nw.col("iteration")
+        problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))
+    return problems
+
+
+def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
+    """Return the costs of one of the systems: rows of its name, or of the name and replicate that `convert` gives its run.
+
+    Raises:
+        InputError: it has none, or those of several replicates; or rows name no system, and there are several runs.
+    """
+    without = costs.get_column("system").null_count()
+    if without and (len(systems) > 1 or without < len(costs)):
+        there = "several runs" if len(systems) > 1 else "rows that have one"
+        raise InputError(f"costs=: rows have no system, and there are {there}. Add a column system with their names.")
+    of = costs.filter(pl.col("system").fill_null(system) == system)
+    if of.is_empty():
+        of = costs.filter(pl.concat_str("system", "replicate", separator=".") == system)
+    if of.is_empty():
+        known = costs.get_column("system").unique().sort().to_list()
+        raise InputError(f"costs= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+    replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
+    if len(replicates) > 1:
+        first = f"{system}.{replicates[0]}"
+        raise InputError(f"costs= has {len(replicates)} replicates of {system}. Name the run of one of them {first}.")
+    return of

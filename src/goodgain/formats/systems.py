@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -52,6 +53,20 @@ def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
         if front and number.isdecimal():
             found.setdefault(front, []).append(name)
     return {front: several for front, several in found.items() if len(several) > 1}
+
+
+def number_repeats(names: Sequence[str]) -> list[str]:
+    """Return the names; one that stood before gets a number.
+
+    >>> number_repeats(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    times: Counter[str] = Counter()
+    found = []
+    for name in names:
+        times[name] += 1
+        found.append(f"{name} ({times[name]})" if times[name] > 1 else name)
+    return found
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:

@@ -14,6 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, quote
 from goodgain.files.opening import read_lines, separator_by_name
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.formats.any_source import exists, load_data_set
 from goodgain.schema import BLANKS
 
 #: Names of the column with the text of a query.
@@ -29,9 +30,8 @@ def read_queries(source: Any) -> pl.DataFrame:
     >>> read_queries({"q1": "when was the dam built"}).rows()
     [('q1', 'when was the dam built', None)]
     """
-    data_set = (
-        _load_ir_dataset(str(source)) if isinstance(source, (str, os.PathLike)) and not Path(source).exists() else None
-    )
+    is_id = isinstance(source, (str, os.PathLike)) and not exists(source)
+    data_set = _read_data_set(str(source)) if is_id else None
     columns = ("query_id", "text", "description", *_QUERY_TEXT)
     frame, rows = open_texts(source if data_set is None else data_set, columns, "the queries")
     name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
@@ -110,13 +110,10 @@ def _read_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
     return pl.DataFrame({key: [*map(str, source)], "text": texts}, schema={key: pl.String, "text": pl.String})
 
 
-def _load_ir_dataset(name: str) -> pl.DataFrame | None:
-    """Return the queries of a data set of ir_datasets; None without the library or the data set."""
-    try:
-        import ir_datasets
-
-        dataset = ir_datasets.load(name)
-    except (ImportError, KeyError):
+def _read_data_set(name: str) -> pl.DataFrame | None:
+    """Return the queries of a data set of ir_datasets; None if there is no such data set."""
+    dataset = load_data_set(name)
+    if dataset is None:
         return None
     if not dataset.has_queries():
         raise InputError(f"{name}: this ir_datasets data set has no queries. Give one that has, or a file")

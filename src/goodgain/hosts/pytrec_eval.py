@@ -71,7 +71,7 @@ class RelevanceEvaluator:
         self._theirs = None
         if theirs:
             labels = to_nested_dict(
-                self._qrels.for_hosts.unique(["query_id", "doc_id"], maintain_order=True), "relevance"
+                self._qrels.host_frame.unique(["query_id", "doc_id"], maintain_order=True), "relevance"
             )
             self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
 

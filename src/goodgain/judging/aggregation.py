@@ -212,5 +212,4 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)
         return keep_whole_labels(frame.with_columns(relevance=mapped))
 
-    kept = {name: getattr(source, name) for name in ("labels", "name", "renamed", "ungraded", "has_subtopics")}
-    return Qrels(apply(source.frame), rows=apply(source.rows), **kept)
+    return source.with_rows(apply(source.frame), apply(source.rows), ungraded=source.ungraded)

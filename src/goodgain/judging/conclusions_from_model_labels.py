@@ -18,8 +18,8 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
+from goodgain.judging.judge_agreement import bootstrap_interval
 from goodgain.judging.pooling import pool
-from goodgain.judging.resampling import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 

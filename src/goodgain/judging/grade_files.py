@@ -5,7 +5,6 @@ The tools: Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from goodgain.files.json_text import NotJSONError, ObjectRows, iterate_objects, 
 from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
 from goodgain.files.table_reading import read_table
 from goodgain.files.trec_text import read_text
+from goodgain.formats.systems import number_repeats
 from goodgain.schema import QRELS
 
 #: Names of the column with the grade: of grades in long form, and of qrels.
@@ -126,7 +126,7 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
     A cell `1|3` holds the grades of two judges, because a column such as Unknown stands for several raters. Two raters of one
     name are two judges, too.
     """
-    frame.columns = ["query_id", "doc_id", *_tell_apart(names[2:])]
+    frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
     grades = (
         frame.with_row_index("row")
         .unpivot(index=["row", "query_id", "doc_id"], variable_name="judge", value_name="grade")
@@ -137,16 +137,6 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
     further = pl.format("{} [{}]", "judge", "number")
     judge = pl.when(pl.col("number") > 1).then(further).otherwise(pl.col("judge")).alias("judge")
     return grades.select("row", "query_id", "doc_id", judge, "grade").sort("row", maintain_order=True)
-
-
-def _tell_apart(names: Sequence[str]) -> list[str]:
-    """Add a number to a name that stood before."""
-    before: Counter[str] = Counter()
-    found = []
-    for name in names:
-        found.append(f"{name} ({before[name] + 1})" if before[name] else name)
-        before[name] += 1
-    return found
 
 
 def _read_json(path: Path, *, lines: bool) -> OneSource:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from goodgain.errors import InputError
 from goodgain.judging.aggregation import count_ties
 from goodgain.judging.grade_table import read_grades
-from goodgain.judging.resampling import bootstrap_interval, choose_units
 from goodgain.judging.scales import ScaleLike, find_scale
 from goodgain.measures.terms import divide_rows
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+_ROUNDS = 1_000
+#: Fewer queries than these are resampled by document: too few to say how queries differ.
+_FEWEST_QUERIES = 10
 #: A coefficient: its name, the numbers of two judges (None: of all), its value from how often each kind of document occurs,
 #: and the unit and kind of each document, and the number of kinds.
 Coefficient = tuple[str, Any, Any, Callable[[Matrix], float | None], tuple[Numbers, Numbers, int]]
@@ -94,10 +96,11 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
     frame = read.frame.select("document", "query_id", numbered, "grade")
     queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
+    units = queries if len(np.unique(queries)) >= _FEWEST_QUERIES else np.arange(len(queries))
     grades = sorted(frame.get_column("grade").drop_nulls().unique())
     given = frame.drop_nulls("grade").with_columns(
         place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
-        unit=pl.lit(pl.Series(choose_units(queries))).gather(pl.col("document")),
+        unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
     )
     given = given.sort("document", "grade")  # so sums have the same digits always
     by_document = given.group_by("document", "unit").agg(
@@ -187,6 +190,24 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
     ]
     types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema=types, orient="row")
+
+
+def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
+    """Return the 95 % percentile interval of a statistic of the sum of all units, a row each.
+
+    None where there are fewer than two units, or the statistic is undefined in most of 1,000 samples. Seeded.
+    """
+    rows, counts = np.unique(units, axis=0, return_counts=True)
+    if counts.sum() < 2:
+        return None
+    random = np.random.default_rng(0)
+    shares = counts / counts.sum()
+    drawn = (statistic(random.multinomial(counts.sum(), shares) @ rows) for _ in range(_ROUNDS))
+    values = [value for value in drawn if value is not None]
+    if 2 * len(values) < _ROUNDS:
+        return None
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _sum_by_unit(units: Numbers, kinds: Numbers, number: int) -> Matrix:

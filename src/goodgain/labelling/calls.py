@@ -18,6 +18,14 @@ TRIAL = 20
 _GIVE_UP = 50
 #: Seconds in which pending calls may end when a job is stopped, and between two looks at Ctrl-C.
 _GRACE, _PIECE = 2.0, 0.2
+#: A failure of most answers -> what to do about it.
+_REMEDIES = {
+    CUT: "Give a larger max_output_tokens=, or have the model think less: reasoning_effort='low', or extra_body=",
+    "malformed": "Try schema=False, or end the model's thinking with extra_body= or reasoning_effort='low'",
+    "too_long": "Give a smaller max_characters=, or a smaller max_output_tokens=",
+    "refused": "Give another model=",
+}
+_OTHER_REMEDY = "Look at the endpoint, then send these again with retry_failed=True"
 #: Characters that are shown of an answer.
 _SHOWN = 300
 
@@ -145,18 +153,7 @@ def explain_failures(answers: Sequence[Answer]) -> str:
     kinds = [(answer.status, answer.reason == CUT) for answer in failed]
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]
     first = failed[kinds.index((status, is_cut))]
-    if is_cut:
-        remedy = (
-            "Give a larger max_output_tokens=, or have the model think less: reasoning_effort='low', or extra_body="
-        )
-    elif status == "malformed":
-        remedy = "Try schema=False, or end the model's thinking with extra_body= or reasoning_effort='low'"
-    elif status == "too_long":
-        remedy = "Give a smaller max_characters=, or a smaller max_output_tokens="
-    elif status == "refused":
-        remedy = "Give another model="
-    else:
-        remedy = "Look at the endpoint, then send these again with retry_failed=True"
+    remedy = _REMEDIES.get(CUT if is_cut else status, _OTHER_REMEDY)
     shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
     return (
         f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "

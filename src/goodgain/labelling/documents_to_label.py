@@ -57,7 +57,7 @@ def collect_documents(
     without = found.join(named, on="query_id", how="anti")
     if without.height:
         raise InputError(
-            f"query {quote(without.item(0, 'query_id'))} has no text among the queries, and the model must know what was "
+            f"query {quote(str(without.item(0, 'query_id')))} has no text among the queries, and the model must know what was "
             "asked. Add it to them"
         )
     own = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}) if texts is None else read_texts(texts)

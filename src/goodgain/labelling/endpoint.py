@@ -12,7 +12,6 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -181,9 +180,7 @@ class Endpoint:
     def __enter__(self) -> Endpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:

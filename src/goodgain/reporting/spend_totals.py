@@ -17,8 +17,7 @@ from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vect
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
 from goodgain.formats.any_source import Columns
-from goodgain.formats.costs import read_costs, select_costs
-from goodgain.formats.query_tables import read_outcomes
+from goodgain.formats.query_tables import read_costs, read_outcomes, select_costs
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure

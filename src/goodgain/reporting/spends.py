@@ -13,7 +13,7 @@ from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, notice
-from goodgain.formats.costs import read_costs, select_costs
+from goodgain.formats.query_tables import read_costs, select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
 

@@ -1,4 +1,4 @@
-"""Prints notices and errors for the command line: with options instead of Python arguments, minor ones on request."""
+"""Shows notices, with options instead of Python arguments and minor ones on request, and how far long work is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 import click
 
-from goodgain.errors import GoodgainNotice, collect_notices
+from goodgain.cli.printed_tables import open_console
+from goodgain.errors import GoodgainNotice, Progress, collect_notices, collect_progress, notice, tell_progress
+from goodgain.files.escaping import escape_controls
 
+#: Seconds of work without a bar.
+_AFTER = 2.0
 #: Arguments whose option has another name.
 _OTHERWISE = {"retry_failed=True": "--retry failed", "deduplicate=None": "--dedup none", "deduplicate=": "--dedup"}
 #: An argument in a message, such as bounds=True, labels='iteration' or columns=, but not inside the name of a measure.
@@ -88,3 +93,41 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
                 warnings.warn(one, stacklevel=2)
         if minor:
             print(f"{len(minor)} more notice{'s' * (len(minor) != 1)}: --full", file=sys.stderr)
+
+
+@contextmanager
+def show_progress() -> Iterator[Progress]:
+    """Show what `tell_progress` tells inside a `with`, if it takes over two seconds; remove it afterwards.
+
+    Yields a function to tell it by, for other threads. The bar needs a terminal as standard error. Do not print inside the
+    `with`; notices wait until the bar is gone.
+    """
+    console = open_console(sys.stderr) if sys.stderr.isatty() else None
+    if console is None or not console.is_interactive:
+        yield tell_progress
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar.add_task("working", total=None)
+    (task,) = bar.tasks
+
+    def tell(what: str, done: int, total: int | None) -> None:
+        share = f" {done / total:.0%}" if total else ""
+        task.description, task.completed, task.total = escape_controls(what) + share, done, total
+
+    held: list[GoodgainNotice] = []
+    start = Timer(_AFTER, bar.start)
+    start.daemon = True
+    start.start()
+    try:
+        with collect_notices(held.append), collect_progress(tell):
+            yield tell
+    finally:
+        start.cancel()
+        start.join()
+        bar.stop()
+        for one in held:
+            notice(str(one), minor=one.minor)
