@@ -17,7 +17,7 @@ from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.counting.url_variants import warn_of_url_variants
+from goodgain.counting.unjoined_documents import warn_of_unjoined_documents
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
@@ -165,7 +165,7 @@ def score_run(
     )
     iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
-    warn_of_url_variants(qrels, run)
+    warn_of_unjoined_documents(qrels, run, found.coverage)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
@@ -302,7 +302,9 @@ def count_with_notices(
     tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
     counts = ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
     iterated = run if iterates else None
-    warn_if_misleading(measure_coverage(counts), labels=qrels.labels, low=iterates, iterated=iterated)
+    coverage = measure_coverage(counts)
+    warn_if_misleading(coverage, labels=qrels.labels, low=iterates, iterated=iterated)
+    warn_of_unjoined_documents(qrels, run, coverage)
     return counts
 
 

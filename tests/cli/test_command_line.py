@@ -244,7 +244,14 @@ def test_validate_says_what_will_make_scores_mislead(tmp_path: Path) -> None:
     run.write_text("q Q0 d 1 2 a\n")
     qrels.write_text("q 0 d 1\n")
     assert re.search("no iterations in this run.*each query counts as one search.*Number", goodgain("validate", run)[1])
-    assert re.search("good means gain >= 2.*--rel 1", goodgain("validate", qrels)[1])
+    assert re.search("no label is 2 or more.*label of 1 is good.*--rel 1", goodgain("validate", qrels)[1])
+    qrels.write_text("q 0 d 0.75\n")
+    assert "If a label of 0.75 is good, score with --rel 0.75." in goodgain("validate", qrels)[1]
+    qrels.write_text("q 0 d 0\n")
+    assert "no label is 2 or more, the smallest good label. Check the labels." in goodgain("validate", qrels)[1]
+    run.write_text("q 1 d 1 2 a\nq 3 e 1 2 a\np 2 d 1 2 a\nr 1 d 1 2 a\n")
+    assert "numbers of iterations are missing in 2 queries" in goodgain("validate", run)[1]
+    assert "--gaps empty" in goodgain("validate", run)[1]
 
 
 def test_help_and_version() -> None:

@@ -1,4 +1,4 @@
-"""Writes docs/labelling/answers.jsonl: what a batch service would give back for the page's example.
+"""Writes qrels_examples/labelling/answers.jsonl: what a batch service would give back for the page's example.
 
 The grades are those that a person gave: no model was asked. Run it when the prompt or the example changes:
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.support.tables import ROOT
 
-FOLDER = ROOT / "docs" / "labelling"
+FOLDER = ROOT / "qrels_examples" / "labelling"
 MODEL = "qwen3-32b"
 
 #: A word of the query, a word of the document -> the grade, and why.

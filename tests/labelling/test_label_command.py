@@ -14,7 +14,7 @@ from tests.labelling.test_kill import write_job
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
-EXAMPLE = ROOT / "docs" / "labelling"
+EXAMPLE = ROOT / "qrels_examples" / "labelling"
 
 
 @pytest.fixture(autouse=True)

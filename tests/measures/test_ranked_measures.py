@@ -100,7 +100,8 @@ def test_no_measures_give_no_values() -> None:
 
 def test_every_example_has_the_values_of_the_hosts() -> None:
     measures = [measure for measure in WITH_PROVIDER if measure.NAME != "RBP"]  # ties: the order of the file decides
-    for path in some_of(sorted(FOLDER.glob("*/*.run")), every=4):
+    runs = [path for path in sorted(FOLDER.glob("*/*.run")) if path.with_name("qrels.txt").exists()]
+    for path in some_of(runs, every=4):
         with no_notices():
             qrels, ranking = gg.read_qrels(path.parent / "qrels.txt"), gg.read_run(path).flatten("seen")
         if qrels.fractional is not None:

@@ -61,10 +61,12 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 
 
 @shared.command(
-    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
+    "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
+    "--queries qrels_examples/labelling/queries.jsonl "
     "--model qwen3-32b --write-batch batch.jsonl",
-    "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
-    "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
+    "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
+    "--queries qrels_examples/labelling/queries.jsonl "
+    "--model qwen3-32b --read-batch qrels_examples/labelling/answers.jsonl -o grades.jsonl",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--queries", required=True, help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")

@@ -70,9 +70,9 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 
 
 @shared.command(
-    "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
-    "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
-    "-o '{system}.run' --results results.jsonl",
+    "goodgain convert qrels_examples/two_logs/new.jsonl -o agent.run",
+    "goodgain convert old=qrels_examples/two_logs/old.json new=qrels_examples/two_logs/new.jsonl -o '{system}.run' "
+    "--results results.jsonl",
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @shared.file_option(
@@ -164,8 +164,8 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 
 
 @shared.command(
-    "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
-    "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
+    "goodgain dedup qrels_examples/lost_documents/results.jsonl -o documents.jsonl",
+    "goodgain dedup qrels_examples/lost_documents/results.jsonl -o documents.parquet --policy content --each-system",
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")

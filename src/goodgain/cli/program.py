@@ -108,7 +108,12 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         queries = count_of(frame.get_column("query_id").n_unique(), "query", "queries")
         print(f"{file}: qrels, {queries}, {count_of(frame.height, 'label')}, {good:,} of them >= 2")
         if not good:
-            notice("no label is 2 or more, and good means gain >= 2. If a label of 1 is good, score with --rel 1.")
+            largest: Any = frame.get_column("relevance").max()
+            lower = min(1, largest)
+            remedy = (
+                f"If a label of {lower:g} is good, score with --rel {lower:g}." if lower > 0 else "Check the labels."
+            )
+            notice(f"no label is 2 or more, the smallest good label. {remedy}")
         return
     run = read_run(file, errors=errors, columns=columns)
     rows = run.rows
@@ -123,6 +128,13 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     )
     if not run.has_iterations:
         warn_of_missing_iterations(run)
+    first: Any = searched.get_column("iteration").min()
+    gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
+    if gaps:
+        notice(
+            f"numbers of iterations are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber them 1, 2, 3 ...; "
+            "with --gaps empty a missing number is a search without results."
+        )
 
 
 @shared.command(

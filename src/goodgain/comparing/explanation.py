@@ -27,7 +27,6 @@ from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import use_each
-from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
@@ -236,9 +235,7 @@ def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Seque
 
     def search(run: Run | RunFile) -> Searched:
         whole = read_whole(run)
-        searched = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
-        warn_of_url_variants(qrels, run)
-        return searched
+        return find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
 
     systems = use_each(qrels, runs, search)
     shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}

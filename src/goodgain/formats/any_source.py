@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -277,6 +278,12 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 
 def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
     missing = [name for name in table.required if name not in found.names.values()]
+    used = [name for name in names if missing or name in found.names]
+    if number := next((name for name in used if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name)), None):
+        raise InputError(
+            f"{label}: the column {number!r} has a number as its name, so the first row seems to be read as the header; give the "
+            f"table a header, such as {', '.join(table.required)}"
+        )
     if missing:
         raise InputError(
             f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "

@@ -137,6 +137,11 @@ class Endpoint:
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
         check_number("timeout", timeout, 0.001, 86_400, others=" seconds")
+        try:
+            import openai
+        except ImportError:
+            raise InputError('labels need the client of the endpoint: pip install "goodgain[label]"') from None
+        self._openai = openai
         url = base_url or os.environ.get(_URL_VARIABLE)
         if not url:
             raise InputError(
@@ -144,11 +149,6 @@ class Endpoint:
                 f"OpenAI-compatible (base_url=, or the variable {_URL_VARIABLE})"
             )
         parts = _split_address(url)
-        try:
-            import openai
-        except ImportError:
-            raise InputError("labels need the client of the endpoint: pip install goodgain[label]") from None
-        self._openai = openai
         self._key = key
         self.budget = budget
         self.host = parts.netloc.rpartition("@")[2]

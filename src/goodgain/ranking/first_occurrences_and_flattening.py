@@ -242,7 +242,8 @@ def warn_if_scores_contradict(queries: int) -> None:
     if queries:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-            "the ranking follows the ranks. If the scores are right, renumber the ranks by score."
+            "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search, "
+            "without repeats, keep their scores."
         )
 
 

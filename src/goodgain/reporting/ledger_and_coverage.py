@@ -10,7 +10,6 @@ import polars as pl
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run, use_each
-from goodgain.counting.url_variants import warn_of_url_variants
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
@@ -88,7 +87,6 @@ def ledger(
     searched = mapped["run"]
     counts = count_with_notices(judged, searched, find_thresholds([base, *asked]))
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
-    warn_of_url_variants(judged, searched)
     rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))

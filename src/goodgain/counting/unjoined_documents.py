@@ -1,29 +1,59 @@
-"""Finds URLs of a run that the qrels judge under another spelling."""
+"""Finds documents of a run that lack a judgment because the qrels have them under another id."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from goodgain.counting.coverage import Coverage
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
 from goodgain.dedup.urls import find_other_spellings
+from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import warn_once
+from goodgain.schema import EMPTY_DOC
 
 #: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 
 
-def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
-    """Give a notice if URLs of a run lack a judgment only because the qrels spell them in another way.
+def warn_of_unjoined_documents(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> None:
+    """Give a notice if URLs of a run are judged under another spelling, or if no document of it has a label.
 
-    Two URLs are the same if deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash, tracking
-    parameters and fragments do not count. A sample is compared, so large runs take no longer.
+    A sample is compared, so large runs take no longer.
     """
     judgments = qrels.frame.select("query_id", "doc_id")
+    if not _warn_of_url_variants(judgments, run) and coverage.share == 0:
+        example = _show_example(judgments, sample_rows(run).filter(pl.col("doc_id") != EMPTY_DOC))
+        warn_once(
+            run,
+            f"coverage is low: none of the {coverage.unique:,} unique results has a label{example}. Check that both use the "
+            "same doc_ids. If they do, judge some results (goodgain pool lists them).",
+        )
+
+
+def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
+    """Return ids of a run and of qrels in one query; two that differ in case and signs alone, if there are any."""
+    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"[\W_]", "")
+    pairs = rows.with_columns(plain=plain).join(judgments.with_columns(plain=plain), on=["query_id", "plain"])
+    if pairs.is_empty():
+        pairs = rows.join(judgments, on="query_id")
+    for query_id, found, known in (
+        pairs.select("query_id", "doc_id", "doc_id_right").bottom_k(1, by=pl.all()).iter_rows()
+    ):
+        return f" (in query {query_id} the run has {quote(found)}, the qrels have {quote(known)})"
+    return ""
+
+
+def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
+    """Give a notice if URLs of a run are judged under another spelling, and return whether there are any.
+
+    Two URLs are the same if deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash, tracking
+    parameters and fragments do not count.
+    """
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
-        return
+        return False
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
     if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
@@ -43,6 +73,7 @@ def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
             f"({found} in the run, {known} in the qrels, query {query_id}). Use the doc_ids of the run in the qrels. "
             "For several systems convert all logs in one call, or later ones with --with RESULTS.",
         )
+    return bool(pairs)
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:

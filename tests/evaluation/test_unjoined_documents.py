@@ -1,4 +1,4 @@
-"""The notice where URLs of a run lack a judgment only because the qrels spell them in another way."""
+"""The notices where documents of a run lack a judgment only because the qrels have them under another id."""
 
 from __future__ import annotations
 
@@ -113,3 +113,32 @@ def test_a_frame_on_an_engine_is_looked_at_too(tmp_path: Path) -> None:
     frame = gg.read_run(run).frame
     assert isinstance(frame, pl.DataFrame)
     assert "another spelling" in _told(qrels, duckdb.from_arrow(frame.to_arrow()))
+
+
+@pytest.mark.parametrize(
+    ("shown", "judged", "example"),
+    [
+        (["x", "D0165"], ["d0165", "a"], "the run has 'D0165', the qrels have 'd0165'"),
+        (["doc-7", "b"], ["b-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
+        (["d1", "d2"], ["p9", "p8"], "the run has 'd1', the qrels have 'p8'"),
+    ],
+)
+def test_a_run_of_which_nothing_is_judged_is_shown_beside_the_qrels(
+    shown: list[str], judged: list[str], example: str
+) -> None:
+    qrels, run = {"q": dict.fromkeys(judged, 2)}, in_one_search({"q": dict.fromkeys(shown, 1.0)})
+    said = f"coverage is low: none of the 2 unique results has a label (in query q {example}). Check that both use the same"
+    for call in (
+        lambda: gg.evaluate(qrels, run, "nDCG@10"),
+        lambda: gg.ledger(qrels, run),
+        lambda: gg.curve(qrels, {"a": run}, "CG"),
+        lambda: gg.compare(qrels, {"a": run, "b": run}, "CG"),
+    ):
+        with pytest.warns(gg.GoodgainNotice) as told:
+            call()
+        assert any(said in str(one.message) for one in told)
+
+
+def test_one_judged_document_is_enough() -> None:
+    with pytest.warns(gg.GoodgainNotice, match="coverage is low: 0.50 of the 2 unique results"):
+        gg.evaluate({"q": {"d1": 2}}, in_one_search({"q": {"d1": 1.0, "D1": 0.5}}), "nDCG@10")
