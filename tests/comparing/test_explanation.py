@@ -354,6 +354,8 @@ def test_one_query_is_shown_side_by_side(example: gg.Explanation) -> None:
     assert "| River dam repair plan | new found it only after iteration 3 | 3 | 3 | 4 | -3 |" in text
     with pytest.raises(gg.InputError, match="query 'bus' is not in the qrels"):
         example.to_text(query="bus")
+    with pytest.raises(gg.InputError, match="query 5 is not in the qrels"):
+        example.to_text(query=5)  # type: ignore[arg-type]  # as a number in a notebook
 
 
 def searches(*rows: tuple[str, int, str]) -> pl.DataFrame:

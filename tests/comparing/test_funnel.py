@@ -340,6 +340,12 @@ def test_a_wrong_value_is_an_error_that_names_it(change: dict[str, Any], message
         gg.funnel({"q1": {"d1": 2}}, frame)
 
 
+@pytest.mark.parametrize("rel", [None, "2", True, 0, float("nan"), float("inf")])
+def test_a_threshold_that_is_no_number_above_0_is_an_error(rel: Any) -> None:
+    with pytest.raises(gg.MeasureError, match="give the smallest relevant label"):
+        gg.funnel(FOLDER / "judgments.qrels", FOLDER / "uses.jsonl", rel)
+
+
 def test_uses_come_from_frames_files_and_lists_of_them(tmp_path: Path) -> None:
     whole = gg.funnel(QRELS, USES_FILE).frame
     frame = pl.read_ndjson(USES_FILE)

@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.comparing import compare
-from goodgain.comparing.gate_reports import write_junit
-from goodgain.comparing.requirements import check_requirements
+from goodgain.comparing.gate_reports import write_comment, write_junit
+from goodgain.comparing.requirements import check_requirements, parse_requirement
 from tests.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
 
@@ -156,3 +157,18 @@ def test_check_raises_the_comment_of_the_gate_where_a_line_fails(tmp_path: Path)
 def test_check_refuses_what_is_not_a_comparison() -> None:
     with pytest.raises(gg.InputError, match=r"give what gg\.compare returns"):
         gg.check(gg.evaluate(AGENTS[0], AGENTS[1], "nCG@6"), "nCG@6>=0.1")  # type: ignore[arg-type]  # the fault
+
+
+def test_a_difference_that_is_only_rounding_is_no_change_in_the_comment() -> None:
+    run = {"q1": {"a": 1.0}, "q2": {"a": 1.0}}
+    solved = pl.DataFrame(
+        [("q1", "old", 0.3), ("q1", "new", 0.1 + 0.2), ("q2", "old", 0.0), ("q2", "new", 1.0)],
+        schema=["query_id", "system", "solved"],
+        orient="row",
+    )
+    comparison = compare(
+        {name: {"a": 1} for name in run}, {"old": run, "new": run}, "RR", outcomes=solved, baseline="old"
+    )
+    line = parse_requirement("solved>=2", outcomes=["solved"])
+    comment = write_comment(comparison, check_requirements(comparison, [line]))
+    assert "| q2 | 0 | 1 | +1 |" in comment and "| q1 |" not in comment

@@ -250,7 +250,7 @@ def _describe_lost(of: Explanation) -> Iterator[str]:
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
     """Return the rows of an explanation about one query, or raise `InputError`."""
-    taken = {name: getattr(of, name).filter(query_id=query_id) for name in _FRAMES}
+    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in _FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
         raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")

@@ -13,6 +13,7 @@ from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, notice
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_uses
+from goodgain.measures.parameters import check_rel
 from goodgain.schema import EMPTY_DOC
 
 #: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
@@ -108,6 +109,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
 
     Raises:
         InputError: a table cannot be read, or no judged query has uses.
+        MeasureError: rel is not a number above 0.
 
     >>> qrels = {"q": {"d1": 3, "d2": 2, "d3": 2, "d4": 0}}
     >>> uses = pl.DataFrame({
@@ -116,6 +118,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
     >>> funnel(qrels, uses).frame.select("good_returned", "good_opened", "good_cited", "opens_per_good").row(0)
     (2.0, 1.0, 1.0, 3.0)
     """
+    check_rel(rel)
     judged, rows = load_qrels(qrels), read_uses(uses)
     labels = judged.largest.filter(pl.col("relevance").is_not_null())
     good = pl.col("relevance") >= rel

@@ -47,6 +47,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
+def check_rel(rel: Any) -> None:
+    """Raise `MeasureError` for a threshold of labels that is not a number above 0."""
+    if not is_number(rel) or rel <= 0:
+        raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
+
+
 def _is_over_one_ranking(name: Any) -> bool:
     from goodgain.measures.names import SESSION_MEASURES, is_computed_here, parse_measure  # which imports this module
 

@@ -165,10 +165,8 @@ def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
     causes = causes.join(queries, on="query_id").filter(pl.col("amount") * pl.col("difference") > 0)
     causes = causes.sort(pl.col("amount").abs(), "counted_by", "cause", descending=[True, False, False])
     main = causes.unique("query_id", keep="first", maintain_order=True)
-    kinds = main.select("counted_by", "cause").unique(maintain_order=True)
-    said = [account.describe_cause(of.explained, row, "good documents") for row in kinds.iter_rows(named=True)]
-    worded = kinds.with_columns(said=pl.Series(said, dtype=pl.String))
-    main = main.join(worded, on=["counted_by", "cause"]).select("query_id", cause="said")
+    said = [account.describe_cause(of.explained, row, "good documents") for row in main.iter_rows(named=True)]
+    main = main.select("query_id", cause=pl.Series(said, dtype=pl.String))
     found = queries.join(main, on="query_id", how="left", maintain_order="left")
     changed = pl.when(pl.col("difference") != 0)
     return found.select("query_id", "cause", changed.then("first_differing_iteration"))

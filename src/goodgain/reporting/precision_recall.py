@@ -14,12 +14,12 @@ from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.systems import check_systems, stack_systems
-from goodgain.measures.parameters import is_number
+from goodgain.measures.parameters import check_rel
 from goodgain.measures.terms import divide_rows
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.first_occurrences_and_flattening import check_order
@@ -78,8 +78,7 @@ def pr_curve(
     check_order(order)
     if points not in ("eleven", "all"):
         raise InputError(f"points={points!r} is not 'eleven' or 'all'")
-    if not is_number(rel) or rel <= 0:
-        raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
+    check_rel(rel)
     judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
     query_ids = judged.query_ids
 

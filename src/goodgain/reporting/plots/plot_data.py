@@ -251,7 +251,7 @@ def choose_pair(
         raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
     pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
     for name, wanted in (("system", system), ("against", against)):
-        pairs = pairs if wanted is None else pairs.filter(pl.col(name) == wanted)
+        pairs = pairs if wanted is None else pairs.filter(pl.col(name) == str(wanted))
     if pairs.height == 1:
         return pairs.row(0, named=True)
     there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
