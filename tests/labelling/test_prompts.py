@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goodgain as gg
+from goodgain.labelling.endpoint import Key
 from goodgain.labelling.prompt_requests import Prompt, read_prompt
 
 
@@ -82,3 +83,16 @@ def test_a_prompt_without_a_place_is_refused(tmp_path: Path, place: str) -> None
         read_prompt(path)
     with pytest.raises(gg.InputError, match="absent"):
         read_prompt(tmp_path / "absent.txt")
+
+
+def test_the_text_of_a_prompt_in_place_of_its_file_is_one_sentence() -> None:
+    with pytest.raises(gg.InputError, match="file name too long"):
+        read_prompt("You judge a document. " * 100)
+    with pytest.raises(gg.InputError, match="prompt= is a list; give the path of a file"):
+        gg.label({"q": {"a": 1.0}}, {"q": "who"}, model="judge", texts={"a": "text"}, prompt=["good-gain"])
+
+
+def test_headers_are_a_dict_whose_values_are_sent_as_text() -> None:
+    assert Key("NO_SUCH_VARIABLE", {"X-Try": 1}).headers == {"X-Try": "1"}
+    with pytest.raises(gg.InputError, match="headers= is a str; give a dict"):
+        Key("NO_SUCH_VARIABLE", "X-Try: 1")

@@ -28,7 +28,7 @@ from goodgain.dedup.rows_and_trusted_ids import (
 )
 from goodgain.dedup.said_pairs import Pairs, SaidPairs, find_said, read_pairs
 from goodgain.dedup.verification import SAID, UNDECIDED, verify, verify_rows
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.files.results import open_results
 from goodgain.schema import DEDUPLICATED
 
@@ -192,8 +192,7 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
             raise InputError(f"There is no {name} {value!r}: take one of {', '.join(known)}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
         raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
-    if pairs_a_key < 1:
-        raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
+    check_whole_number("pairs_a_key", pairs_a_key, 1)
 
 
 def _add_said(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -112,10 +112,9 @@ class DocumentMap:
             return mapped
 
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
-            others = [pl.col(name).max() if name == "relevance" else pl.col(name).first() for name in rows.columns]
-            kept_apart = ["query_id", "doc_id", *key]
-            grouped = replace(rows).group_by(kept_apart, maintain_order=True)
-            return grouped.agg(one for one in others if one.meta.output_name() not in kept_apart).select(rows.columns)
+            grouped = replace(rows).group_by("query_id", "doc_id", *key, maintain_order=True)
+            others = [] if "iteration" in key else [pl.col("iteration").first()]
+            return grouped.agg(pl.col("relevance").max(), *others).select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
             """Return the labels of each chunk at every iteration that its document has: its own, else that for any."""

@@ -48,7 +48,7 @@ def open_grade_file(path: Path) -> OneSource:
     if kind == "text":
         return _read_trec(path)
     frame, rows, _ = read_table(path, _TYPES, find=lambda names: _find_grades(names, str(path)))
-    return name_columns(frame, str(path)), rows
+    return frame.with_row_index("row"), rows
 
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
@@ -60,7 +60,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
         check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, cells.rows)
         return _read_quepid_book(cells.frame, cells.names), cells.rows
     found = pick_columns(cells, _TYPES, lambda names: _find_grades(names, str(path)))
-    return name_columns(unguard_ids(found.frame, ["query_id", "doc_id"], str(path)), str(path)), found.rows
+    return unguard_ids(found.frame, ["query_id", "doc_id"], str(path)).with_row_index("row"), found.rows
 
 
 def _read_trec(path: Path) -> OneSource:
@@ -153,7 +153,7 @@ def _read_json(path: Path, *, lines: bool) -> OneSource:
     frame, numbers = rows.to_frame()
     if frame.is_empty():
         raise InputError(f"{path}: has no grades; give a file that has some")
-    return name_columns(frame, str(path)), FrameRows(str(path), numbers, f"counting {unit}s from 1")
+    return frame.with_row_index("row"), FrameRows(str(path), numbers, f"counting {unit}s from 1")
 
 
 def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, Any]]:

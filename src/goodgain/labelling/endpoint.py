@@ -55,9 +55,11 @@ class Key:
                 f"{variable}: the key has a blank, a line end or a character that is not printable ASCII. "
                 "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
             )
-        self.headers = dict(headers or {})
+        if not isinstance(headers, Mapping | None):
+            raise InputError(f"headers= is a {type(headers).__name__}; give a dict: {{name: value}}")
+        self.headers = {str(name): str(value) for name, value in (headers or {}).items()}
         for name, value in self.headers.items():
-            if not (_SENDABLE.fullmatch(str(name)) and _SENDABLE.fullmatch(str(value).replace(" ", ""))):
+            if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
                 raise InputError(f"headers={name!r}: the header is not printable ASCII. Correct its name or its value")
         hidden = [
             secret for secret in (self.value, *self.headers.values()) if secret and len(secret) >= _SHORTEST_SECRET

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.files.opening import make_path
 from goodgain.labelling.answers_and_journal import Answer, Journal
 from goodgain.labelling.budget_and_pace import Budget, Limits
 from goodgain.labelling.calls import explain_failures, plan_calls, send_calls
@@ -131,7 +132,7 @@ def label(
         queries,
         models,
         {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
-        prompt=None if prompt is None else os.fspath(prompt),
+        prompt=None if prompt is None else str(make_path(prompt, "prompt=")),
         samples=samples,
         temperature=temperature,
         max_output_tokens=max_output_tokens,

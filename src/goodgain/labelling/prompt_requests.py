@@ -101,10 +101,10 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
     ('good-gain', (0, 1, 2, 3))
     """
     path = Path(name or DEFAULT_PROMPT)
-    ours = files("goodgain.labelling") / "prompts" / f"{path.name}.txt"
-    is_ours = "/" not in str(name) and ours.is_file()
+    ours = files("goodgain.labelling") / "prompts"
+    is_ours = f"{path}.txt" in {file.name for file in ours.iterdir()}
     try:
-        text = ours.read_text(encoding="utf-8") if is_ours else read_bytes(path).data.decode()
+        text = (ours / f"{path}.txt").read_text(encoding="utf-8") if is_ours else read_bytes(path).data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 ({error}). Write the prompt again") from None
     text = text.replace("\r\n", "\n")
