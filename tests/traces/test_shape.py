@@ -15,6 +15,9 @@ from goodgain.traces.reading_summary import Summary
 from tests.support.counts import some_of
 from tests.support.seconds import find_faster_growth, measure_seconds
 
+from .more_logs import claude_code
+from .story import conversation
+
 _TOOLS = ("tool_name", "tool", "name", "function", "action")
 _ARGUMENTS = ("args", "arguments", "input", "parameters", "action_input", "query")
 _OUTPUTS = ("result", "output", "observation", "response", "documents", "results", "content")
@@ -222,3 +225,15 @@ def test_two_trials_of_a_task_are_one_query_with_the_record_of_the_first(tmp_pat
     table.write_text("query_id,text\nq-one,Why 0?\n")
     named = read_traces(path, format="shape", query_ids=table, query_text="/asked")
     assert named["query_id"].unique().to_list() == ["q-one"]
+
+
+def test_traces_that_a_known_format_makes_of_many_objects_have_their_own_records(tmp_path: Path) -> None:
+    session = claude_code(conversation())
+    other = session.replace("uuid-", "other-").replace("msg_", "other_").replace('"story"', '"other"')
+    path = _write(tmp_path, session + other.replace("call_", "other_call_"), "sessions.jsonl")
+    results = read_traces(path, format="shape", query_id="/sessionId", turns="all", unrecorded="empty")
+    plain = read_traces(path, format="claude_code", query_id="/sessionId", turns="all", unrecorded="empty")
+    assert (
+        results["query_id"].unique(maintain_order=True).to_list()
+        == plain["query_id"].unique(maintain_order=True).to_list()
+    )
