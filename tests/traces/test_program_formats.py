@@ -16,9 +16,11 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, formats, read_traces
+from tests.support.seconds import find_faster_growth, measure_seconds
 
 from .conftest import by_iteration
 from .logs import docs
+from .more_logs import claude_code
 from .story import Call, Story, Turn, conversation
 
 Json = Any
@@ -619,3 +621,20 @@ def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: 
         read_traces(tmp_path, report=seen.append, query_id=lambda trace: trace.at, iteration="step")
     assert dict(seen[0].formats) == dict.fromkeys(("claude_code", "gemini", "mcp", "autogen", "langsmith"), 1)
     assert "traces by format: " in str(seen[0])
+
+
+def test_claude_code_takes_time_by_the_number_of_sessions_in_a_file_and_not_by_its_square(tmp_path: Path) -> None:
+    session = claude_code(conversation())
+    names = ("uuid-", "msg_", "call_", '"story"')
+
+    def measure(count: int) -> float:
+        path = tmp_path / "sessions.jsonl"
+        with path.open("w") as file:
+            for number in range(count):
+                text = session
+                for name in names:
+                    text = text.replace(name, f"{name[:-1]}{number}{name[-1]}")
+                file.write(text)
+        return measure_seconds(lambda: read_traces(path, format="claude_code", iteration="step", unrecorded="empty"))
+
+    assert not find_faster_growth(measure, 50)

@@ -13,6 +13,10 @@ from goodgain.errors import InputError
 from goodgain.traces import read_traces
 from goodgain.traces.reading_summary import Summary
 from tests.support.counts import some_of
+from tests.support.seconds import find_faster_growth, measure_seconds
+
+from .more_logs import claude_code
+from .story import conversation
 
 _TOOLS = ("tool_name", "tool", "name", "function", "action")
 _ARGUMENTS = ("args", "arguments", "input", "parameters", "action_input", "query")
@@ -192,9 +196,44 @@ def test_a_log_nested_too_deep_is_read_or_an_error(field: str, depth: int, tmp_p
         assert str(error) == f"{path}: nests too deep; write its searches in the format jsonl"
 
 
+@pytest.mark.parametrize("held", [list, json.dumps])
+@pytest.mark.parametrize("key", ["question", "query_id"])
+def test_time_grows_with_the_number_of_queries_and_not_with_its_square(held: Any, key: str, tmp_path: Path) -> None:
+    def measure(count: int) -> float:
+        records = [{key: f"q{number}", "calls": [_call(count=1)]} for number in range(count)]
+        path = _write(tmp_path, {"data": held(records)})
+        return measure_seconds(lambda: _read(path))
+
+    assert not find_faster_growth(measure, 200)
+
+
 def test_tools_in_the_output_of_tools_take_no_more_than_linear_time(tmp_path: Path) -> None:
     value: Any = {"x": 1}
     for number in range(40):
         value = {"tool": "delegate", "args": {"to": number}, "result": {"calls": [value]}}
     path = _write(tmp_path, [_call(), value])
     assert dict(_read(path, iteration="call").searches) == {"web_search": 1}
+
+
+def test_two_trials_of_a_task_are_one_query_with_the_record_of_the_first(tmp_path: Path) -> None:
+    made = {"id": "c1", "name": "web_search", "arguments": {"query": "q"}}
+    answer = {"role": "tool", "id": "c1", "content": json.dumps(_results(2))}
+    messages = [{"role": "assistant", "content": None, "tool_calls": [made]}, answer]
+    trials = [{"task_id": "t1", "trial": trial, "asked": f"Why {trial}?", "messages": messages} for trial in (0, 1)]
+    path = _write(tmp_path, {"held": {"simulations": trials}})
+    table = tmp_path / "ids.csv"
+    table.write_text("query_id,text\nq-one,Why 0?\n")
+    named = read_traces(path, format="shape", query_ids=table, query_text="/asked")
+    assert named["query_id"].unique().to_list() == ["q-one"]
+
+
+def test_traces_that_a_known_format_makes_of_many_objects_have_their_own_records(tmp_path: Path) -> None:
+    session = claude_code(conversation())
+    other = session.replace("uuid-", "other-").replace("msg_", "other_").replace('"story"', '"other"')
+    path = _write(tmp_path, session + other.replace("call_", "other_call_"), "sessions.jsonl")
+    results = read_traces(path, format="shape", query_id="/sessionId", turns="all", unrecorded="empty")
+    plain = read_traces(path, format="claude_code", query_id="/sessionId", turns="all", unrecorded="empty")
+    assert (
+        results["query_id"].unique(maintain_order=True).to_list()
+        == plain["query_id"].unique(maintain_order=True).to_list()
+    )

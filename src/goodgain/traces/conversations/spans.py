@@ -88,7 +88,7 @@ class Span(msgspec.Struct):
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:
-        """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
+        """Return the objects in a list attribute, as `collect_objects` does; it may be JSON text."""
         nested = parse_if_json(self.get(name))
         return collect_objects({name: nested} if isinstance(nested, list) else self.attributes, name)
 

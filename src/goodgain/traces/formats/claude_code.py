@@ -77,13 +77,14 @@ def read(source: Source) -> Iterator[Trace]:
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
     is_subagent = not any(line.message for line in lines if not line.is_of_subagent)
+    branches = _Branches(source, lines)
     traces = []
     covered: set[int] = set()
     for session, every in reversed(_group_by_session(lines).items()):  # the last one may continue the others
         members = [line for line in every if is_subagent or not line.is_of_subagent]
         if not members or all(id(line) in covered for line in members if line.message):
             continue
-        live = _select_live(source, members, lines)
+        live = branches.select_live(members)
         covered.update(map(id, live))
         traces.append((session, every, members, live))
     for session, every, members, live in reversed(traces):
@@ -140,39 +141,51 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
     return found
 
 
-def _select_live(source: Source, members: list[_Line], lines: list[_Line]) -> list[_Line]:
-    """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
-    last = next((line for line in reversed(members) if "parentUuid" in line.record), None)
-    if last is None:
-        return members  # a stream has no branches
-    by_id = {line.id: index for index, line in enumerate(lines) if line.id is not None}
-    chain: set[int] = set()
-    at: int | None = next(index for index, line in enumerate(lines) if line is last)
-    while at is not None and at not in chain:
-        chain.add(at)
-        at = _find_parent(source, lines, at, by_id, chain)
-    # Answers of parallel calls are beside the branch: they are live if their calls are, like all lines of a live message.
-    messages = {lines[index].message_id for index in chain} - {""}
-    live = chain | {
-        index for index, line in enumerate(lines) if line.kind == "assistant" and line.message_id in messages
-    }
-    calls = {str(call.get("id")) for index in live for call in lines[index].calls}
-    return [line for index, line in enumerate(lines) if index in live or not calls.isdisjoint(line.answers)]
+class _Branches:
+    """The lines of a file, and where those are that others refer to."""
 
+    def __init__(self, source: Source, lines: list[_Line]) -> None:
+        self._source, self._lines = source, lines
+        self._positions = {id(line): index for index, line in enumerate(lines)}
+        self._by_id = {line.id: index for index, line in enumerate(lines) if line.id is not None}
+        self._of_message: dict[str, list[int]] = {}
+        self._of_call: dict[str, list[int]] = {}  # the answers
+        for index, line in enumerate(lines):
+            if line.kind == "assistant" and line.message_id:
+                self._of_message.setdefault(line.message_id, []).append(index)
+            for call_id in line.answers:
+                self._of_call.setdefault(call_id, []).append(index)
 
-def _find_parent(source: Source, lines: list[_Line], at: int, by_id: dict[str, int], chain: set[int]) -> int | None:
-    """Return the line that a line follows; if the log lacks it, the previous line with a message."""
-    line = lines[at]
-    if line.parent is not None and line.parent in by_id:
-        return by_id[line.parent]
-    compacted = line.record.get("isCompactSummary") or line.record.get("subtype") == "compact_boundary"
-    if line.parent is None and "parentUuid" in line.record and not compacted:
-        return None
-    before = next((index for index in range(at - 1, -1, -1) if lines[index].message and index not in chain), None)
-    if before is not None:
-        what = "line whose parentUuid is missing or names no line (taken to follow the line before it)"
-        source.not_understood(what, f"{line.at}/parentUuid", "the uuid of a line")
-    return before
+    def select_live(self, members: list[_Line]) -> list[_Line]:
+        """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
+        last = next((line for line in reversed(members) if "parentUuid" in line.record), None)
+        if last is None:
+            return members  # a stream has no branches
+        lines, chain = self._lines, set[int]()
+        at: int | None = self._positions[id(last)]
+        while at is not None and at not in chain:
+            chain.add(at)
+            at = self._find_parent(at, chain)
+        # Answers of parallel calls are beside the branch: they are live if their calls are, like all lines of a live message.
+        live = chain.union(*(self._of_message.get(lines[index].message_id, ()) for index in chain))
+        calls = {str(call.get("id")) for index in live for call in lines[index].calls}
+        live.update(*(self._of_call.get(call_id, ()) for call_id in calls))
+        return [lines[index] for index in sorted(live)]
+
+    def _find_parent(self, at: int, chain: set[int]) -> int | None:
+        """Return the line that a line follows; if the log lacks it, the previous line with a message."""
+        line = self._lines[at]
+        if line.parent is not None and line.parent in self._by_id:
+            return self._by_id[line.parent]
+        compacted = line.record.get("isCompactSummary") or line.record.get("subtype") == "compact_boundary"
+        if line.parent is None and "parentUuid" in line.record and not compacted:
+            return None
+        before = (index for index in range(at - 1, -1, -1) if self._lines[index].message and index not in chain)
+        found = next(before, None)
+        if found is not None:
+            what = "line whose parentUuid is missing or names no line (taken to follow the line before it)"
+            self._source.not_understood(what, f"{line.at}/parentUuid", "the uuid of a line")
+        return found
 
 
 class _SessionReader(Conversation):

@@ -61,8 +61,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_archive(source: Source) -> Iterator[Trace]:
     """Yield the traces of an archive's samples. Its header, which names the model, comes first by name."""
-    model = None
-    found = False
+    model, found = None, False
     for value, name in source.read_members():
         at = f"{source.path}, {name}, at "
         if name in ("header.json", "_journal/start.json"):

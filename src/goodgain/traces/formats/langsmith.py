@@ -79,7 +79,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Place
 
 def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
-    name, dotted = run.get("name"), as_word(run.get("dotted_order"))
+    name, dotted = tree.text_or_none(run.get("name")) or "", as_word(run.get("dotted_order"))
     root = _ROOT.match(dotted)
     trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
     parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
@@ -88,7 +88,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     else:
         start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
     span = Span(
-        trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), start,
+        trace_id, run_id, parent, name, _KINDS.get(kind, kind), start,
         read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
         {}, run.get("error") not in (None, ""), at,
     )  # fmt: skip

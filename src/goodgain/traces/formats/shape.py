@@ -221,12 +221,14 @@ def _gather(found: list[Found], get_key: Callable[[Found], _Key | None], value: 
             next(iter(groups.values())).members.append(one)
         elif key is not None:
             place, query_id = key
-            group = groups.setdefault(query_id or place, _Group(place, _follow(value, place), query_id))
-            group.members.append(one)
-    for group in [*groups.values()]:
-        beside = _follow(value, group.place[:-1]) if group.place else None
+            if (query_id or place) not in groups:
+                record = dict(one.holders).get(place) or _follow(value, place)
+                groups[query_id or place] = _Group(place, record, query_id)
+            groups[query_id or place].members.append(one)
+    for held_in in dict.fromkeys(group.place[:-1] for group in groups.values() if group.place):
+        beside = _follow(value, held_in)
         for index, record in enumerate(beside if isinstance(beside, list) else ()):
-            place = (*group.place[:-1], index)
+            place = (*held_in, index)
             if isinstance(record, dict):
                 empty = get_key(Found((*place, ""), ((place, record),)))
                 if empty is not None and _find_question(record):
