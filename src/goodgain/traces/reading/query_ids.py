@@ -180,7 +180,8 @@ class QueryNames:
         if "path" in self._first and "constant" in self._first:
             without, having = format_place(self._first["constant"]), format_place(self._first["path"])
             raise InputError(
-                f"{without}: has no field that query_id= names, which {having} has; give the field to every trace, or use a function"
+                f"{without}: has no field that query_id= names, which {having} has; give the field to every trace, or use a "
+                "function"
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> dict[str, str]:
