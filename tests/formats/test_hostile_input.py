@@ -344,3 +344,18 @@ def test_a_large_table_says_once_how_many_rows_have_no_doc_id(tmp_path: Path, mo
         with pytest.warns(gg.GoodgainNotice, match="150 rows without a doc_id look like results") as told:
             gg.evaluate({"q1": {"d1": 1}}, tmp_path / f"{name}.parquet", "CG(rel=1)")
         assert sum("without a doc_id" in str(notice.message) for notice in told) == 1
+
+
+@pytest.mark.parametrize("depth", [300, 900, 1000])
+def test_a_table_that_nests_deep_is_an_error_and_no_crash(tmp_path: Path, depth: int) -> None:
+    nested = "[" * depth + "]" * depth
+    line = f'{{"query_id": "q", "doc_id": "d", "iteration": 1, "search": 1, "rank": 1, "ids": {{"x": {nested}}}}}'
+    texts = {
+        "run.jsonl": f'{{"query_id": {nested}, "doc_id": "d"}}',
+        "run.json": f'{{"q": {{"d": {nested}}}}}',
+        "r.jsonl": line,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(gg.InputError, match=name):
+            (gg.read_results if name == "r.jsonl" else gg.read_run)(tmp_path / name)

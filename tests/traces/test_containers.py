@@ -168,6 +168,18 @@ _CHAT = [
 ]
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"candidates": [{"groundingMetadata": {"chunks": [%s]}}]}',
+        '{"id": "a", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"more": %s}}]}',
+    ],
+)
+def test_a_stream_that_nests_deep_is_not_assembled_and_no_crash(event: str) -> None:
+    nested = '{"a": ' * 900 + "1" + "}" * 900
+    assert assemble_stream(f"data: {event % nested}\n\n") is None
+
+
 def test_the_pieces_of_a_chat_answer_are_one_step_of_two_searches(save: Callable[..., Path]) -> None:
     path = save(_stream(_CHAT, done=True))
     with pytest.raises(InputError, match="not in the log"):

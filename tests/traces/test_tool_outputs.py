@@ -138,6 +138,13 @@ def test_what_nobody_can_read_is_unparsed_and_never_a_result(output: Any) -> Non
     assert read_output(output, "here").status == "unparsed"
 
 
+def test_lists_of_results_that_nest_deep_are_read() -> None:
+    nested = '{"a": ' * 400 + "1" + "}" * 400
+    one, two = (f'[{{"url": "https://a.example/{name}", "title": "T", "more": {nested}}}]' for name in "ab")
+    found = read_output(f'{{"organic": {one}, "news": {two}}}', "here").results
+    assert [result.url for result in found] == ["https://a.example/a", "https://a.example/b"]
+
+
 def test_more_objects_in_a_row_than_a_tool_returns_are_not_read_in_part() -> None:
     assert len(read_output('{"id": 1}' * 100_000, "here").results) == 100_000
     assert read_output('{"id": 1}' * 100_002, "here").status == "unparsed"

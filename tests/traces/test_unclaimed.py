@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goodgain.errors import InputError
-from goodgain.traces import read_traces
+from goodgain.traces import formats, read_traces
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.refusals import explain_format
 
 from .logs import WRITERS, conversation
 
@@ -73,3 +76,9 @@ def test_a_log_whose_holder_has_another_name_is_nearest_to_its_own_format(name: 
             assert f" {name} (" in str(error)
     else:
         pytest.fail("it was read")
+
+
+def test_a_file_that_nests_deep_is_explained_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('{"a": ' * 400 + "1" + "}" * 400)
+    lines = explain_format(tmp_path / "log.json", ReadOptions())
+    assert "  jsonl: its JSON nests too deep" in islice(lines, len(formats()))  # all but the reading by shape

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -25,6 +26,9 @@ _VALUE_START, _BETWEEN_VALUES = re.compile(r"[\[{]"), re.compile(r"[,\s]*+")
 _MAX_VALUES = 100_000
 #: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
+
+#: No table nests deeper. Functions that call themselves, such as `repr` and those of Polars, end at about 500.
+_DEEPEST = 250
 
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
@@ -62,17 +66,30 @@ def loads(text: str | bytes) -> Any:
 
 
 def loads_exactly(text: bytes) -> Any:
-    """Parse a JSON text as `loads` does, but keep integers of any size, and NaN and Infinity as floats."""
+    """Parse the JSON text of a table as `loads` does, but keep integers of any size, and NaN and Infinity as floats."""
     if _LONG_NUMBER.search(text) is None and b"NaN" not in text and b"Infinity" not in text:
-        return loads(text)
-    if len(text) > _LARGE:
-        _check_values(text)
-    try:
-        value = json.loads(text.decode())
-        json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
-    except (ValueError, RecursionError) as error:
-        raise NotJSONError(str(error)) from None
+        value = loads(text)
+    else:
+        if len(text) > _LARGE:
+            _check_values(text)
+        try:
+            value = json.loads(text.decode())
+            json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
+        except (ValueError, RecursionError) as error:
+            raise NotJSONError(str(error)) from None
+    if len(text) > 2 * _DEEPEST and text.count(b"[") + text.count(b"{") > _DEEPEST:
+        _check_depth(value)
     return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        members = chain.from_iterable(held.values() if isinstance(held, dict) else held for held in level)
+        level = [member for member in members if isinstance(member, (dict, list))]
+        if not level:
+            return
+    raise NotJSONError(f"it nests over {_DEEPEST} deep")
 
 
 def _check_values(text: str | bytes) -> None:

@@ -64,19 +64,17 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
     Lines that begin with `#` are comments. Text after the sixth field of a run is not read. A bad line raises
     `InputError`; `errors="skip"` leaves it out and reports it.
     """
-    if content.data.startswith(COMMENT_BYTES):
-        text, comments = _cut_comments(content.data, table)
+    text, comments = content.data, 0
+    if text.startswith(COMMENT_BYTES):
+        text, comments = _cut_comments(text, table)
+    frame = _read_clean(text, table)
+    if frame is not None:  # in clean text, comments are found faster in the column than in the bytes
+        is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
+        if is_comment.any():
+            frame, comments = frame.filter(~is_comment), int(is_comment.sum())
+    elif b"\n" + COMMENT_BYTES in text:
+        text, comments = _cut_comments(text, table)
         frame = _read_clean(text, table)
-    else:  # in clean text, comments are found faster in the column than in the bytes
-        text, comments = content.data, 0
-        frame = _read_clean(text, table)
-        if frame is not None:
-            is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
-            if is_comment.any():
-                frame, comments = frame.filter(~is_comment), int(is_comment.sum())
-        elif b"\n" + COMMENT_BYTES in text:
-            text, comments = _cut_comments(text, table)
-            frame = _read_clean(text, table)
     if frame is None and b"\0" not in content.data:
         frame = _read_clean(_normalise_blanks(text), table)
     if frame is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from goodgain.errors import count_of, notice
-from goodgain.traces.tools import describe_tool, is_known_tool, write_tools
+from goodgain.traces.tools import describe_tool, is_known_tool
 
 #: How many errors, query ids and names a notice shows; it counts the others.
 _MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
@@ -258,7 +258,7 @@ class Summary(msgspec.Struct):
         if missed and not any(choice.startswith("tools=") for choice in self.choices):
             yield (
                 f"the answers of tools that do not count as searches look like lists of results: {shown}; "
-                f"if they search, pass {write_tools(filter(None, [*self.searches, *missed]))}"
+                f"if they search, pass tools={[*dict.fromkeys(filter(None, [*self.searches, *missed]))]!r}"
             )
 
     def _describe_missing_results(self) -> Iterator[str]:

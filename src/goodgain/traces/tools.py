@@ -248,11 +248,6 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
         )
 
 
-def write_tools(names: Iterable[str]) -> str:
-    """Return the option that names these tools as searches."""
-    return f"tools={[*dict.fromkeys(names)]!r}"
-
-
 def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in a call's arguments; they are only displayed, so nothing is an error."""
     if isinstance(arguments, str):

@@ -13,6 +13,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation, add_usages, read_usage
 from goodgain.traces.expected_values import expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.logs_and_archives import read_json_members
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace, Usage
 
@@ -62,7 +63,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_archive(source: Source) -> Iterator[Trace]:
     """Yield the traces of an archive's samples. Its header, which names the model, comes first by name."""
     model, found = None, False
-    for value, name in source.read_members():
+    for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "
         if name in ("header.json", "_journal/start.json"):
             model = _read_model(expect_object(value, at), at) or model

@@ -52,7 +52,11 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Return the answer in events; None if they are not of a known vendor."""
+    """Return the answer in events; None if they are not of a known vendor, or nest too deep."""
+    try:
+        orjson.dumps(events)
+    except TypeError:  # over 254 deep: what joins their parts calls itself
+        return None
     if any("choices" in event and event.get("object", _CHUNK) == _CHUNK for event in events):
         return _assemble_chat(events)
     types = {event["type"] for event in events if isinstance(event.get("type"), str)}

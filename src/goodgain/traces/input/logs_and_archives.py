@@ -20,6 +20,7 @@ import orjson
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import (
     COMPRESSED,
     JSON_LINES,
@@ -161,11 +162,15 @@ def _open_archive(
         yield archive, sorted(infos, key=lambda info: info.filename)
 
 
-def read_archive(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file in an archive with an ending, sorted by name."""
-    with _open_archive(path, lambda name: name.endswith(ending)) as (archive, infos):
+def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
+    """Yield the value of each JSON file in an archive with the file's name, sorted by name."""
+    with _open_archive(path, lambda name: name.endswith(".json")) as (archive, infos):
         for info in infos:
-            yield info.filename, _read_member(archive, info)
+            try:
+                value = loads(_read_member(archive, info))
+            except NotJSONError as error:
+                raise InputError(f"{path}: {info.filename} in it is not JSON ({error}); write the log again") from None
+            yield value, info.filename
 
 
 def _is_log(name: str) -> bool:

@@ -13,7 +13,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
-from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
+from goodgain.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import BY_NAME, ChosenTools
@@ -150,14 +150,6 @@ class Source:
             return content.decode()
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
-
-    def read_members(self) -> Iterator[tuple[Any, str]]:
-        """Yield the value of each JSON file in an archive with the file's name, in the order of names."""
-        for name, content in read_archive(self.path, ".json"):
-            try:
-                yield loads(content), name
-            except NotJSONError as error:
-                raise InputError(f"{self.path}: {name} in it is not JSON ({error}); write the log again") from None
 
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.

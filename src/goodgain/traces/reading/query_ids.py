@@ -161,7 +161,7 @@ class QueryNames:
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: _Runs = {}
-        self._by_path = self._by_constant = ""
+        self._first: dict[str, str] = {}  # the place of the first query of each source
         for query_id, question in (earlier or {}).items():
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
@@ -176,14 +176,12 @@ class QueryNames:
                 f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}; "
                 "give each trace its own id with query_id=, or read the files separately"
             )
-        if query.source == "path":
-            self._by_path = self._by_path or query.at
-        elif query.source == "constant":
-            self._by_constant = self._by_constant or query.at
-        if self._by_path and self._by_constant:
+        self._first.setdefault(query.source, query.at)
+        if "path" in self._first and "constant" in self._first:
+            without, having = format_place(self._first["constant"]), format_place(self._first["path"])
             raise InputError(
-                f"{format_place(self._by_constant)}: has no field that query_id= names, which {format_place(self._by_path)} has; "
-                "give the field to every trace, or use a function"
+                f"{without}: has no field that query_id= names, which {having} has; give the field to every trace, or use a "
+                "function"
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> dict[str, str]:

@@ -151,10 +151,13 @@ def _explain(trace_format: Format, log: Log) -> str:
     """Return why a format does not claim a file, by reading the file's beginning with it."""
     path, head = log.path, log.head
     content = head.raw
-    if head.kind == "jsonl":  # the whole values in the head
-        content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
-    elif head.kind == "json":
-        content = orjson.dumps(head.value)
+    try:
+        if head.kind == "jsonl":  # the whole values in the head
+            content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
+        elif head.kind == "json":
+            content = orjson.dumps(head.value)
+    except TypeError:
+        return "its JSON nests too deep"
     whole = FileHead(head.name, content, whole=True)
     source = Source(path, whole, Summary(), lambda: BytesIO(content))
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.schema import COSTS, EMPTY_DOC, RESULTS
-from goodgain.traces.model import Pairs, Result, SearchCall
+from goodgain.traces.model import Result, SearchCall
 from goodgain.traces.reading.queries_and_costs import Query
 
 RESULTS_SCHEMA = RESULTS.polars
@@ -27,7 +27,6 @@ _TABLES: dict[str, dict[str, Any]] = {
     | dict.fromkeys(("iteration", "search", "rank"), pl.Int64)
     | dict.fromkeys(("failed", "answered", "can_open"), pl.Boolean),
 }
-_PAIRS = RESULTS_SCHEMA["ids"]
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
@@ -125,8 +124,7 @@ def _format_queries(search: SearchCall | None) -> str | None:
 
 
 def _make_column(name: str, results: list[Result]) -> pl.Series:
-    if name not in ("ids", "fields"):
-        return pl.Series(name, list(map(attrgetter(name), results)), dtype=RESULTS_SCHEMA[name])
-    pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
-    values = [[{"name": key, "value": value} for key, value in of_result] or None for of_result in pairs]
-    return pl.Series(name, values, dtype=_PAIRS)
+    values = list(map(attrgetter(name), results))
+    if name in ("ids", "fields"):
+        values = [[{"name": key, "value": value} for key, value in pairs] or None for pairs in values]
+    return pl.Series(name, values, dtype=RESULTS_SCHEMA[name])

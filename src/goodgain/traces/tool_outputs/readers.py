@@ -250,10 +250,8 @@ class _OutputReader(NamedTuple):
             return self.read_blocks(members, depth)
         if len(members) == 1 and says_nothing_found(first):
             return EMPTY
-        for read_hits in HIT_SHAPES.values():
-            if (found := read_hits(members)) is not None:
-                members = found
-                break
+        known = (read_hits(members) for read_hits in HIT_SHAPES.values())
+        members = next((found for found in known if found is not None), members)
         results = read_objects(members, self.at)
         if results is None:
             return UNPARSED
@@ -305,7 +303,8 @@ class _OutputReader(NamedTuple):
         if lists := find_lists(item):
             outcomes = [self.read_value(members, depth - 1) for members in lists]
             # If one of several lists cannot be read, its results would be missing.
-            outcome = UNPARSED if _has_unparsed(outcomes) else join_outcomes(outcomes)
+            is_read = all(one.status != "unparsed" for one in outcomes)
+            outcome = join_outcomes(outcomes) if is_read else UNPARSED
             if outcome.status != "empty" or not has_error(item):
                 return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
         is_whole = not any(True for _ in find_overlooked_objects(item, []))
@@ -321,10 +320,6 @@ def _wraps_results(item: dict[str, Any]) -> bool:
     keys = make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(True for _ in find_overlooked_objects(item, []))
-
-
-def _has_unparsed(outcomes: list[Outcome]) -> bool:
-    return any(outcome.status == "unparsed" for outcome in outcomes)
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:

@@ -75,8 +75,10 @@ def _find_parallel_lists(item: Object) -> list[Any]:
                 found.append(value)
     if len(found) < 2:
         return found
-    # Some answers repeat a list under another name.
-    return list({orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS): one for one in found}.values())
+    try:  # some answers repeat a list under another name
+        return list({orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS): one for one in found}.values())
+    except TypeError:  # nested too deep
+        return found
 
 
 def is_wrapper(item: Object) -> bool:

@@ -130,11 +130,13 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
             return None
         values.append(value)
     around.append(text[at:])
-    return values[0] if len(values) == 1 else _join_values(values), "\n".join(around)
+    return _join_values(values), "\n".join(around)
 
 
-def _join_values(values: list[Any]) -> list[Any]:
-    """Return one list of the values, and of the members of those that are lists."""
+def _join_values(values: list[Any]) -> Any:
+    """Return a single value, else one list of the values, and of the members of those that are lists."""
+    if len(values) == 1:
+        return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
 
 
@@ -149,7 +151,7 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
         if (found := parse_values(text, start.end(), _JSON_START)) is None:
             return None
         values, end = found
-        return values[0] if len(values) == 1 else _join_values(values), text[: start.start()] + "\n" + text[end:]
+        return _join_values(values), text[: start.start()] + "\n" + text[end:]
     return None
 
 
