@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.comparing import compare
-from goodgain.comparing.gate_reports import write_junit
+from goodgain.comparing.gate_reports import write_comment, write_junit
 from goodgain.comparing.requirements import check_requirements
 from tests.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
@@ -156,3 +157,18 @@ def test_check_raises_the_comment_of_the_gate_where_a_line_fails(tmp_path: Path)
 def test_check_refuses_what_is_not_a_comparison() -> None:
     with pytest.raises(gg.InputError, match=r"give what gg\.compare returns"):
         gg.check(gg.evaluate(AGENTS[0], AGENTS[1], "nCG@6"), "nCG@6>=0.1")  # type: ignore[arg-type]  # the fault
+
+
+def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_reports(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 1.1, "b": 2.2, "c": 3.3}}  # 1.1 + 2.2 is 3.3000000000000003
+    base, new = ({"query_id": "q", "iteration": [1] * len(found), "doc_id": found} for found in (["a", "b"], ["c"]))
+    runs = {"base": pl.DataFrame(base), "new": pl.DataFrame(new)}
+    compared = compare(qrels, runs, "CG", rel=1, baseline="base")
+    assert compared.pairs.select("difference", "verdict").row(0) == (0.0, "equal")
+    comment = write_comment(compared, check_requirements(compared, ["CG(rel=1)>=baseline"]))
+    assert "changed most" not in comment
+    explained = gg.explain(qrels, runs["base"], runs["new"], "CG", rel=1)
+    assert explained.queries.get_column("difference").to_list() == [0.0]
+    assert "base and new are equal in 1 query" in str(explained)
+    gg.report(qrels, runs, tmp_path / "report.md", "CG", rel=1)
+    assert "CG(rel=1): base and new are equal in 1 query" in (tmp_path / "report.md").read_text()

@@ -14,6 +14,7 @@ from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.rendering import Grid, count_queries, escape_markdown, write_markdown
 from goodgain.comparing.requirements import Outcome, check_requirements
+from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.names import parse_measure
@@ -136,7 +137,9 @@ def _list_changes(
     values = comparison.values.filter(measure=measure)
     sides = [values.filter(system=name).select("query_id", "value") for name in (against, system)]
     both = sides[0].join(sides[1], on="query_id", suffix="_new").drop_nulls()
-    changed = both.with_columns(difference=pl.col("value_new") - pl.col("value")).filter(pl.col("difference") != 0)
+    new, base = (both.get_column(name).to_numpy() for name in ("value_new", "value"))
+    changed = both.with_columns(difference=pl.Series(subtract_without_residue(new, base)))
+    changed = changed.filter(pl.col("difference") != 0)
     sentences: dict[str, str | None] = {}
     if explanation is not None:
         sentences = dict(explanation.queries.filter(measure=measure).select("query_id", "sentence").iter_rows())
