@@ -566,7 +566,9 @@ def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_p
     with pytest.warns(GoodgainNotice, match="opens_per_good is a ratio of sums over queries and cannot be compared"):
         compared = gg.compare(qrels, runs, "RR", outcomes=found.per_query, baseline="A")
     assert "opens_per_good" not in compared.pairs.get_column("measure")
-    with pytest.raises(InputError, match=r"opens_per_good cannot be compared query by query\. Require opening_precision"):
+    with pytest.raises(
+        InputError, match=r"opens_per_good cannot be compared query by query\. Require opening_precision"
+    ):
         gg.check(compared, "opens_per_good<=baseline")
     alone = found.per_query.select("query_id", "system", "opens_per_good")
     with pytest.raises(
