@@ -14,6 +14,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
+from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measures
 from goodgain.schema import EMPTY_DOC
 
@@ -115,6 +116,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
 
     Raises:
         InputError: a table cannot be read, or no judged query has uses.
+        MeasureError: rel is not a number above 0.
 
     >>> qrels = {"q": {"d1": 3, "d2": 2, "d3": 2, "d4": 0}}
     >>> uses = pl.DataFrame({
@@ -123,7 +125,8 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
     >>> funnel(qrels, uses).frame.select("good_returned", "good_opened", "good_cited", "opens_per_good").row(0)
     (2.0, 1.0, 1.0, 3.0)
     """
-    parse_measures("NumGood", rel=rel)  # refuses a threshold that is not above 0
+    (measure,) = parse_measures("NumGood", rel=rel)  # the threshold is checked as everywhere
+    rel = check_along_iterations(measure, "funnel").rel
     judged, rows = load_qrels(qrels), read_uses(uses)
     labels = judged.largest.filter(pl.col("relevance").is_not_null())
     good = pl.col("relevance") >= rel
