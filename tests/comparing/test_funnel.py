@@ -374,7 +374,8 @@ def test_the_funnel_is_compared_as_outcomes_with_its_own_directions(tmp_path: Pa
     runs, per_query = read_runs(tmp_path), gg.funnel(QRELS, USES_FILE).per_query
     compared = gg.compare(QRELS, runs, "CG", outcomes=per_query)
     better = dict(compared.pairs.select("measure", "better").iter_rows())
-    assert {name: better[name] for name in FUNNEL} == FUNNEL
+    assert {name: better.get(name) for name in FUNNEL} == FUNNEL | {"opens_per_good": None}
+    assert "opens_per_good" not in better
     differences = dict(compared.pairs.select("measure", "difference").iter_rows())
     assert differences["lost_uncited"] == pytest.approx(2 / 3) and differences["good_opened"] == pytest.approx(4 / 3)
     done = run_command("funnel", QRELS, USES_FILE, "-q", "-o", tmp_path / "per_query.csv")
@@ -442,3 +443,141 @@ def test_a_stage_that_is_not_known_has_a_question_mark_in_place_of_a_bar() -> No
     rows = [use("d1", returned_at=1) | dict.fromkeys(("opens", "failed_opens"))]
     ax = plots.funnel(gg.funnel({"q1": {"d1": 2}}, table(rows)))
     assert [text.get_text() for text in ax.texts] == ["100%", "?", ""]
+
+
+# Ids, replicates and queries that do not fit
+
+
+def test_blanks_in_ids_are_found_in_text_that_writes_them_as_percent_signs(tmp_path: Path) -> None:
+    log = {
+        "goodgain_trace": 1,
+        "query_id": "my q",
+        "system": "s",
+        "user": "?",
+        "steps": [
+            {"searches": [{"query": "x", "results": [{"doc_id": "Oslo"}, {"doc_id": "New York", "title": "The Big Apple"}]}]},
+            {"searches": [], "opens": ["New York"]},
+        ],
+        "answer": "It is in [New York].",
+    }  # fmt: skip
+    (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
+    run, uses, results = tmp_path / "s.run", tmp_path / "uses.jsonl", tmp_path / "results.jsonl"
+    run_command("convert", tmp_path / "log.jsonl", "-o", run, "--uses", uses, "--results", results)
+    assert "my%20q 1 New%20York 2" in run.read_text()
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("my%20q 0 Oslo 2\nmy%20q 0 New%20York 2\n")
+    with no_notices():
+        found = gg.funnel(qrels, uses)
+    assert found.frame.select("evidence_recall", "good_opened", "good_cited").row(0) == (1.0, 1.0, 1.0)
+    other = tmp_path / "other.run"
+    other.write_text("my%20q 1 Oslo 1 1 other\n")
+    explained = gg.explain(qrels, other, run, results=[results, results], uses=pl.concat([
+        pl.read_ndjson(uses), pl.read_ndjson(uses).with_columns(system=pl.lit("other"))
+    ]))  # fmt: skip
+    shown = explained.documents.filter(doc_id="New%20York").select("use_new", "title").row(0)
+    assert shown == ("returned at 1, opened after 1, cited", "The Big Apple")
+    assert explained.iterations.filter(system="s").get_column("query_text").to_list() == ["x"]
+
+
+def test_an_id_keeps_its_blanks_as_in_qrels() -> None:
+    qrels = pl.DataFrame({"query_id": ["q1"], "doc_id": [" a"], "relevance": [2]})
+    assert gg.funnel(qrels, table([use(" a", returned_at=1)])).frame.item(0, "evidence_recall") == 1.0
+
+
+def test_uses_of_chunks_and_documents_of_a_run_are_refused_together(tmp_path: Path) -> None:
+    qrels, uses = tmp_path / "qrels.txt", tmp_path / "uses.jsonl"
+    qrels.write_text("q1 0 a-1 2\n")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.run").write_text(f"q1 1 a-2 1 1 {name}\n")
+    table([use("a-2", system=name, returned_at=1) for name in ("one", "two")]).write_ndjson(uses)
+    inputs = (qrels, tmp_path / "one.run", tmp_path / "two.run", "--uses", uses, "--documents", r"^(.+)-\d+$")
+    for command in ("explain", "report"):
+        done = run_command(command, *inputs, "-o", tmp_path / "out.md")
+        assert done.returncode == 2
+        assert "--uses: has the ids of chunks, and --documents replaces them." in done.stderr
+
+
+def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tmp_path: Path) -> None:
+    rows = [
+        use("a", system="old", replicate="1", returned_at=1),
+        use("b", system="old", replicate="2", returned_at=1, opened_at=1, opens=1),
+        use("b", system="new", returned_at=1),
+    ]
+    for name, doc_id in (("old.2", "b"), ("new", "b")):
+        (tmp_path / f"{name}.run").write_text(f"q1 1 {doc_id} 1 1 {name}\n")
+    qrels, new = {"q1": {"a": 2, "b": 2}}, tmp_path / "new.run"
+    explained = gg.explain(qrels, tmp_path / "old.2.run", new, uses=table(rows))
+    said = dict(explained.documents.select("doc_id", "use_base").iter_rows())
+    assert said == {"a": "never returned", "b": "returned at 1, opened after 1, not cited"}
+    (tmp_path / "old.2.run").rename(tmp_path / "old.run")
+    with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run of one of them old\.1\."):
+        gg.explain(qrels, tmp_path / "old.run", new, uses=table(rows))
+
+
+def test_uses_of_queries_without_judgments_are_named() -> None:
+    rows = [use("d1", returned_at=1), use("d1", query_id="q9", returned_at=1)]
+    with pytest.warns(GoodgainNotice, match=r"Uses of queries without judgments are left out: 1 query \(q9\)\."):
+        found = gg.funnel({"q1": {"d1": 2}}, table(rows))
+    assert found.frame.select("queries", "returned").row(0) == (1, 1.0)
+
+
+@pytest.mark.parametrize("rel", [0, -5, float("nan"), "x", True])
+def test_a_threshold_that_is_not_above_0_is_an_error(rel: Any) -> None:
+    with pytest.raises(
+        gg.MeasureError, match=r"give the smallest relevant label, a number above 0"
+    ):
+        gg.funnel({"q1": {"d1": 2}}, table([use("d1")]), rel=rel)
+
+
+def test_a_run_in_place_of_uses_is_an_error_that_names_convert(tmp_path: Path) -> None:
+    text = "q1 1 d1 1 1 agent\n"
+    for name, message in (
+        ("a.run", "a.run: is not a table of uses."),
+        ("a.csv", "a.csv: has no column query_id, doc_id"),
+    ):
+        (tmp_path / name).write_text(text)
+        done = run_command("funnel", QRELS, tmp_path / name)
+        assert done.returncode == 2 and message in done.stderr
+        assert done.stderr.endswith("Give the file that goodgain convert --uses writes.\n")
+
+
+def test_the_number_in_brackets_counts_the_queries_with_a_value_in_this_column(tmp_path: Path) -> None:
+    rows = [
+        use("a", returned_at=1, opened_at=1, opens=1, cited=True),
+        use("a", query_id="q2", returned_at=1, cited=False),
+        use("a", query_id="q3", returned_at=1, opens=None, cited=False),
+    ]
+    table(rows).write_ndjson(tmp_path / "uses.jsonl")
+    (tmp_path / "qrels.txt").write_text("q1 0 a 2\nq2 0 a 2\nq3 0 a 2\n")
+    shown = run_command("funnel", tmp_path / "qrels.txt", tmp_path / "uses.jsonl", "-o", "table").stdout
+    printed = dict(re.findall(r"│ (\w+)[ ↑↓]+│ +(\S+ ?\S*) +│", shown))
+    assert printed["returned"] == "1.0000"
+    assert printed["lost_uncited"] == "0.0000 (2)" and printed["opens_per_good"] == "1.0000 (2)"
+    assert printed["opening_judged"] == printed["citation_judged"] == "1.0000 (1)"
+
+
+def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_path: Path) -> None:
+    qrels = {query_id: {"a": 2} for query_id in ("q1", "q2", "q3")}
+    opened = {
+        "A": {"q1": {"a": 1}, "q2": {"x": 9}, "q3": {"x": 1, "a": 1}},
+        "B": {"q1": {"a": 1, "b": 1}, "q2": {"a": 1, "b": 1}, "q3": {"a": 1}},
+    }
+    uses = table([
+        use(doc_id, query_id=query_id, system=name, returned_at=1, opened_at=1, opens=opens, cited=True)
+        for name, queries in opened.items() for query_id, documents in queries.items() for doc_id, opens in documents.items()
+    ])  # fmt: skip
+    found = gg.funnel(qrels, uses)
+    assert found.frame.get_column("opens_per_good").to_list() == [12 / 2, 5 / 3]
+    runs = {name: {query_id: {"a": 1.0} for query_id in qrels} for name in opened}
+    with pytest.warns(GoodgainNotice, match="opens_per_good is a ratio of sums over queries and cannot be compared"):
+        compared = gg.compare(qrels, runs, "RR", outcomes=found.per_query, baseline="A")
+    assert "opens_per_good" not in compared.pairs.get_column("measure")
+    with pytest.raises(
+        InputError, match=r"opens_per_good cannot be compared query by query\. Require opening_precision"
+    ):
+        gg.check(compared, "opens_per_good<=baseline")
+    alone = found.per_query.select("query_id", "system", "opens_per_good")
+    with pytest.raises(
+        InputError, match=r"opens_per_good is a ratio of sums .*\. gg\.funnel computes it for each system"
+    ):
+        gg.compare(qrels, runs, "RR", outcomes=alone)

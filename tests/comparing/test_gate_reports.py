@@ -172,3 +172,18 @@ def test_a_difference_that_is_only_rounding_is_no_change_in_the_comment() -> Non
     line = parse_requirement("solved>=2", outcomes=["solved"])
     comment = write_comment(comparison, check_requirements(comparison, [line]))
     assert "| q2 | 0 | 1 | +1 |" in comment and "| q1 |" not in comment
+
+
+def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_reports(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 1.1, "b": 2.2, "c": 3.3}}  # 1.1 + 2.2 is 3.3000000000000003
+    base, new = ({"query_id": "q", "iteration": [1] * len(found), "doc_id": found} for found in (["a", "b"], ["c"]))
+    runs = {"base": pl.DataFrame(base), "new": pl.DataFrame(new)}
+    compared = compare(qrels, runs, "CG", rel=1, baseline="base")
+    assert compared.pairs.select("difference", "verdict").row(0) == (0.0, "equal")
+    comment = write_comment(compared, check_requirements(compared, ["CG(rel=1)>=baseline"]))
+    assert "changed most" not in comment
+    explained = gg.explain(qrels, runs["base"], runs["new"], "CG", rel=1)
+    assert explained.queries.get_column("difference").to_list() == [0.0]
+    assert "base and new are equal in 1 query" in str(explained)
+    gg.report(qrels, runs, tmp_path / "report.md", "CG", rel=1)
+    assert "CG(rel=1): base and new are equal in 1 query" in (tmp_path / "report.md").read_text()

@@ -142,6 +142,15 @@ def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_firs
     ]
 
 
+def test_results_add_texts_to_ids_that_text_writes_with_percent_signs(tmp_path: Path) -> None:
+    results = pl.DataFrame(
+        {"query_id": "q", "iteration": [1], "search": 1, "rank": 1, "doc_id": "New York", "title": "T"}
+    )
+    (tmp_path / "a.run").write_text("q 1 New%20York 1 1 a\n")
+    found = gg.pool({"a": tmp_path / "a.run"}, results=results)
+    assert found.select("doc_id", "title").rows() == [("New%20York", "T")]
+
+
 def test_documents_of_deduplicated_results_have_their_texts() -> None:
     documents = gg.deduplicate(gg.read_results(ROOT / "docs" / "web_search.jsonl"))
     found = gg.pool({"agent": gg.to_run(documents)}, k=50, results=documents)

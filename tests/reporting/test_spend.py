@@ -173,6 +173,53 @@ def test_the_cost_of_the_answer_counts_in_the_total_and_not_in_the_curve() -> No
         assert found.filter(quantity="CostPerGood")["value"].to_list() == [11.0]
 
 
+@pytest.mark.parametrize("numbers", [(1, 4), (0, 1), (2, 3)])
+@pytest.mark.filterwarnings("ignore:.*numbers of iterations are missing:goodgain.GoodgainNotice")
+@pytest.mark.filterwarnings("ignore:.*iterations start:goodgain.GoodgainNotice")
+def test_costs_are_those_of_the_iteration_number_in_the_run(numbers: tuple[int, int]) -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": numbers, "doc_id": ["a", "b"]})
+    costs = pl.DataFrame({"query_id": "q", "iteration": numbers, "cost": [1.0, 5.0]})
+    found = gg.curve({"q": {"a": 3, "b": 2}}, {"g": run}, "CG", over="cost", costs=costs, resamples=0)
+    assert found.select("spend", "mean").rows() == [(1.0, 3.0), (6.0, 5.0)]
+
+
+def test_costs_of_an_iteration_that_the_run_lacks_are_named() -> None:
+    costs = SPENT.with_columns(iteration=pl.Series([1, 7]))
+    with pytest.warns(
+        gg.GoodgainNotice, match="costs= has cost for 1 iteration that a lacks, such as iteration 7 of query q"
+    ):
+        gg.curve(LABELS, {"a": ONE}, "CG", over="cost", costs=costs, resamples=0)
+
+
+def test_costs_that_no_query_has_in_all_systems_are_an_error() -> None:
+    qrels = {query_id: {"a": 2} for query_id in ("q1", "q2")}
+    run = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": 1, "doc_id": "a"})
+    costs = pl.DataFrame({"query_id": ["q1", "q2"], "system": ["zA", "zB"], "iteration": 1, "cost": 1.0})
+    runs = dict.fromkeys(("zA", "zB"), run)
+    for compute in (
+        lambda: gg.curve(qrels, runs, "CG", over="cost", costs=costs),
+        lambda: gg.spend(qrels, runs, costs),
+    ):
+        with no_notices(), pytest.raises(gg.InputError, match="costs=: no judged query has cost in all systems"):
+            compute()
+
+
+def test_tokens_per_solved_names_the_queries_without_an_outcome() -> None:
+    qrels = {query_id: {"a": 2} for query_id in ("q1", "q2")}
+    run = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": 1, "doc_id": "a"})
+    key = {"query_id": ["q1", "q2"] * 2, "system": ["zA", "zA", "zB", "zB"]}
+    costs = pl.DataFrame({**key, "iteration": 1, "input_tokens": [100, 9900, 100, 100]})
+    outcomes = pl.DataFrame({**key, "solved": [1, 0, 1, None]})
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"^TokensPerSolved leaves out 1 query for which a system has no outcome: q2\.$"
+    ):
+        found = gg.spend(qrels, dict.fromkeys(("zA", "zB"), run), costs, outcomes=outcomes, resamples=0)
+    assert found.filter(quantity="TokensPerSolved").select("value", "queries").rows() == [(100.0, 1)] * 2
+    nothing = outcomes.with_columns(solved=pl.when(pl.col("query_id") == "q1", pl.col("system") == "zA").then(0))
+    with pytest.raises(gg.InputError, match="outcomes= has no query with costs that has an outcome in all systems"):
+        gg.spend(qrels, dict.fromkeys(("zA", "zB"), run), costs, outcomes=nothing, resamples=0)
+
+
 # --- gg.spend ---------------------------------------------------------------------------------------------------------
 
 

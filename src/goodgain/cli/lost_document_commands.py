@@ -14,7 +14,7 @@ from goodgain.cli.printed_tables import Value, open_console, print_frame, print_
 from goodgain.comparing import use_of_documents
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
-from goodgain.comparing.use_of_documents import FUNNEL, OF_STAGES
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import InputError
 from goodgain.formats import read_qrels
 from goodgain.reporting.plots.pictures import draw_funnel, write_picture
@@ -124,9 +124,10 @@ def funnel(
             print_frame(found.per_query, output, spreadsheet=spreadsheet)
         else:
             values = []
+            counted = found.count_queries().rows_by_key("system", named=True, unique=True)
             for row in found.frame.iter_rows(named=True):
                 for name in FUNNEL:
-                    known = row[OF_STAGES[name]]
+                    known = counted[row["system"]][name]
                     is_shown = known < row["queries"] or output.form != "table"
                     values.append(Value(None, name, row["system"], row[name], known if is_shown else None))
             print_values(values, output, rows=rows, places=places, by_query=False)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.ledger import Counts, label_by_iteration
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
@@ -212,12 +213,14 @@ def tabulate_queries(
     firsts = found.filter(pl.col("at") <= parts.last).group_by("query_id").agg(pl.col("at").min())
     for frame in (sums, firsts):
         queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
+    difference = pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0)
+    is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
     return queries.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
         "base",
         "new",
-        difference=pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0),
+        difference=pl.when(is_residue).then(0.0).otherwise(difference),
         **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
         first_differing_iteration=pl.col("at").cast(pl.Int64),
     )

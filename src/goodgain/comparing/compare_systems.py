@@ -13,7 +13,7 @@ from goodgain.comparing.baseline_file import read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.outcomes import check_outcomes, correlate, stack_outcomes
+from goodgain.comparing.outcomes import check_outcomes, correlate, leave_out_ratio, stack_outcomes
 from goodgain.comparing.pairs_table import (
     add_costs,
     arrange_values,
@@ -190,7 +190,7 @@ def compare(
     values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
     given, solved = None, []
     if outcomes is not None:
-        table = read_outcomes(outcomes)
+        table = leave_out_ratio(read_outcomes(outcomes))
         solved = table.columns[2:]
         given = stack_outcomes(table, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
         values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])

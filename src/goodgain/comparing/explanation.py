@@ -23,7 +23,7 @@ from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
 from goodgain.comparing.rendering import write_html
 from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import USES_OF, add_uses
+from goodgain.comparing.use_of_documents import USES_OF, add_uses, check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import use_each
@@ -63,9 +63,10 @@ class Explanation:
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
 
-    The amounts of a query and measure add up to its difference: `math.fsum` gives the same float. A rate has the causes of
-    its numerator, under the name of that measure. With whole labels the difference of CG and NumGood is new - base to the
-    last digit. Else (DCGG, labels such as 2.2) each amount is rounded once, and the two agree up to that rounding.
+    The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
+    is the difference 0. A rate has the causes of its numerator, under the name of that measure. With whole labels the
+    difference of CG and NumGood is new - base to the last digit. Else (DCGG, labels such as 2.2) each amount is rounded
+    once, and the two agree up to that rounding.
 
     One system counts a document, the other does not. The first cause that fits the other system holds. `later` or
     `earlier`: new, or base, found it after the cutoff. `never_searched`: it has no search for the query. `stopped_before`:
@@ -221,12 +222,13 @@ def explain_runs(
         raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
     else:
         qrels, single = _pair_runs(qrels, several)
+    check_uses(qrels, uses)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
     warn_of_labels(qrels.frame, [one.measure for one in parts.values()], rel=rel)
     opened = read_results_of([*runs], results)
     systems = search_systems(qrels, single, [*parts.values()])
-    return explain_systems(qrels, systems, parts, opened, uses=uses, top=top)
+    return explain_systems(qrels, systems, parts, opened.spell_as(systems), uses=uses, top=top)
 
 
 def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts]) -> dict[str, Searched]:

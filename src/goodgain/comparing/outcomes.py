@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, draw_queries
-from goodgain.comparing.use_of_documents import FUNNEL
+from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.measures.good_gain import NumIter, NumResults
 
@@ -49,6 +49,21 @@ def stack_outcomes(
     found = found.filter(pl.col("system").is_in(systems))
     found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
     return found.select("query_id", "measure", "system", "value")
+
+
+def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return outcomes without `opens_per_good`, which a funnel has for queries that opened something good, and only these.
+
+    Raises:
+        InputError: there is no other outcome.
+    """
+    if RATIO_OF_SUMS not in outcomes.columns:
+        return outcomes
+    said = f"outcomes=: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
+    if len(outcomes.columns) == len(("query_id", "system", RATIO_OF_SUMS)):
+        raise InputError(f"{said}. gg.funnel computes it for each system.")
+    notice(f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
+    return outcomes.drop(RATIO_OF_SUMS)
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:

@@ -29,7 +29,7 @@ from goodgain.comparing.statistical_tests import (
     run_t_test,
     subtract_without_residue,
 )
-from goodgain.comparing.use_of_documents import FUNNEL
+from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
@@ -159,6 +159,8 @@ def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collecti
         offset = line.take_number("a number or noise", shift)
     significant = bool(line.take(r"significant\b"))
     line.take("$", "the end" if significant else "'significant' or the end")
+    if name == RATIO_OF_SUMS:
+        raise InputError(f"{text!r}: {name} cannot be compared query by query. Require opening_precision instead.")
     measure = name if name in outcomes else parse_measure(name, rel=rel)
     return Requirement(text, measure, sign, bound, factor, offset, significant, noise)
 

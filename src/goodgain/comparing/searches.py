@@ -12,6 +12,7 @@ from goodgain.dedup.normalisation import normalise_texts
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.files.table_reading import read_frame
+from goodgain.files.writing import spell_as_known
 from goodgain.traces.output.results_to_run import list_searches, name_results
 
 _KEY = ["query_id", "iteration"]
@@ -29,6 +30,13 @@ class Results(NamedTuple):
 
     searches: dict[str, pl.DataFrame]
     titles: pl.DataFrame
+
+    def spell_as(self, systems: Mapping[str, Searched]) -> Results:
+        """Return the results with the ids of documents and queries as the runs have them."""
+        known = pl.concat(one.documents.select("query_id", "doc_id") for one in systems.values())
+        queries = pl.concat(one.numbers.select("query_id") for one in systems.values())
+        searches = {name: spell_as_known(of, queries) for name, of in self.searches.items()}
+        return Results(searches, spell_as_known(self.titles, known))
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:

@@ -10,9 +10,10 @@ import polars as pl
 
 from goodgain.counting.coverage import join_examples
 from goodgain.dedup.urls import find_other_spellings
-from goodgain.errors import InputError, notice
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.query_tables import read_uses
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files.writing import spell_as_known
+from goodgain.formats.qrels import Qrels, load_qrels
+from goodgain.formats.query_tables import read_uses, select_system
 from goodgain.measures.parameters import check_rel
 from goodgain.schema import EMPTY_DOC
 
@@ -36,12 +37,9 @@ FUNNEL: dict[str, str | None] = {
     "evidence_recall": "up",
     "opens_per_good": "down",
 }
+#: The column whose mean is a ratio of sums: a query with opens and without a good one counts, and has no value of its own.
+RATIO_OF_SUMS = "opens_per_good"
 _STAGES = ("returned", "opened", "cited")
-#: Column -> the column of `Funnel.frame` with the number of queries that have it.
-OF_STAGES = {
-    name: "queries_with_answer" if "cit" in name else "queries_with_opens" if "open" in name else "queries"
-    for name in FUNNEL
-}
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
 _RUN = ["system", "replicate"]
@@ -72,6 +70,14 @@ class Funnel:
     frame: pl.DataFrame
     per_query: pl.DataFrame
     rel: float
+
+    def count_queries(self) -> pl.DataFrame:
+        """Return system, and for each column the number of queries that its mean is over."""
+        has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
+            *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
+            (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
+        )
+        return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
 
     def __repr__(self) -> str:
         return f"Funnel({', '.join(self.frame['system'])}; {self.frame.item(0, 'queries')} queries, rel={self.rel:g})"
@@ -123,10 +129,12 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
     labels = judged.largest.filter(pl.col("relevance").is_not_null())
     good = pl.col("relevance") >= rel
     pools = labels.group_by("query_id", maintain_order=True).agg(pool=good.sum())
-    rows = rows.join(pools, on="query_id", how="semi", maintain_order="left")
+    used = spell_as_known(rows, labels)
+    rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
         raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    _warn_of_unjudged_queries(used, pools)
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -135,7 +143,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
         queries=pl.len().cast(pl.Int64),
         queries_with_opens=pl.col("opened").count().cast(pl.Int64),
         queries_with_answer=pl.col("cited").count().cast(pl.Int64),
-        **{name: pl.col(name).mean() for name in FUNNEL if name != "opens_per_good"},
+        **{name: pl.col(name).mean() for name in FUNNEL if name != RATIO_OF_SUMS},
         opens_per_good=_divide(pl.col("opens").sum(), pl.col("good_opened").sum()),
     )
     return Funnel(means, per_query.select(*_QUERY, *FUNNEL), rel)
@@ -229,6 +237,13 @@ def _give_notices(per_query: pl.DataFrame) -> None:
                 notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means leave them out.")
 
 
+def _warn_of_unjudged_queries(uses: pl.DataFrame, pools: pl.DataFrame) -> None:
+    others = uses.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
+    if len(others):
+        number = count_of(len(others), "query", "queries")
+        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(others)}).")
+
+
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     """Give a notice if URLs lack a label only because the qrels spell them in another way."""
     is_url = pl.col("doc_id").str.contains("://", literal=True)
@@ -244,21 +259,24 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         )
 
 
+def check_uses(qrels: Qrels, uses: Any) -> None:
+    """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
+    if uses is not None and qrels.documents:
+        raise InputError("uses=: has the ids of chunks, and documents= replaces them. Leave out one of both.")
+
+
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
     """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
 
     Raises:
-        InputError: the uses cannot be read, or lack one of the systems.
+        InputError: the uses cannot be read, or have none of a system, or those of several replicates.
     """
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
-    table = read_uses(uses)
-    table = table.with_columns(use=describe_use(table)).unique(["query_id", "system", "doc_id"], maintain_order=True)
-    known = table.get_column("system").unique(maintain_order=True).to_list()
+    table = spell_as_known(read_uses(uses), documents)
+    table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
-        if system not in known:
-            raise InputError(f"uses= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
-        of_one = table.filter(system=system).select("query_id", "doc_id", pl.col("use").alias(name))
+        of_one = select_system(table, "uses=", system).select("query_id", "doc_id", pl.col("use").alias(name))
         documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
         is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
         documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))

@@ -120,7 +120,7 @@ class Coverage(NamedTuple):
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     """Measure the coverage of a counted run and qrels."""
-    rows, pools, numbering = next(iter(counts.values()))
+    rows, pools, numbering, _ = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
         queries=match_queries(rows.get_column("query_id"), pools.get_column("query_id")),

@@ -32,11 +32,13 @@ class Counts(NamedTuple):
         pools: one row per query of the qrels: N, GoodPool, GainPool.
         numbering: lowest, is_dense, queries, highest. It groups the queries by their lowest iteration number in the run,
             and by whether their numbers have no gaps: `queries` is the size of a group, `highest` its highest number.
+        numbers: the number in the run of each row of the ledger.
     """
 
     ledger: pl.DataFrame
     pools: pl.DataFrame
     numbering: pl.DataFrame
+    numbers: pl.Series
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
@@ -193,7 +195,9 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
     pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left")
     pools = pools.with_columns(pl.col("N").fill_null(0))
     return {
-        rel: Counts(_take_threshold(numbered, LEDGER, k), _take_threshold(pools, POOLS, k), numbering)
+        rel: Counts(
+            _take_threshold(numbered, LEDGER, k), _take_threshold(pools, POOLS, k), numbering, numbered["number"]
+        )
         for k, rel in enumerate(rels)
     }
 

@@ -317,6 +317,27 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     return frame, changed
 
 
+def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with the query_id and doc_id that `escape_ids` writes, where `known` has only this spelling.
+
+    Uses and results keep the ids of the log; runs and qrels in TREC text have white space as %XX.
+
+    >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["New York", "The Hague"]})
+    >>> known = pl.DataFrame({"query_id": "q", "doc_id": ["New%20York", "The Hague"]})
+    >>> spell_as_known(frame, known)["doc_id"].to_list()
+    ['New%20York', 'The Hague']
+    """
+    for name, unsafe in (("query_id", f"^{COMMENT}|{_UNSAFE}"), ("doc_id", _UNSAFE)):
+        if name not in known.columns:
+            continue
+        ids, there = frame.get_column(name).unique(), known.get_column(name).unique().implode()
+        others = ids.filter(ids.str.contains(unsafe) & ~ids.is_in(there))
+        safe = pl.Series([_escape(text, begins_line=name == "query_id") for text in others], dtype=pl.String)
+        is_known = safe.is_in(there) & ~safe.is_in(ids.implode())
+        frame = frame.with_columns(pl.col(name).replace(others.filter(is_known), safe.filter(is_known)))
+    return frame
+
+
 def _escape(text: str, *, begins_line: bool) -> str:
     escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)
     is_comment = begins_line and escaped.startswith(COMMENT)

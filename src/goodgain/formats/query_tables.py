@@ -16,13 +16,14 @@ from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks
 from goodgain.files.json_text import begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
-from goodgain.schema import COSTS, USES
+from goodgain.schema import BLANKS, COSTS, USES
 
 #: Queries that a notice names.
 _EXAMPLES = 3
 
 #: The system of uses that name none, as of runs of logs that name none.
 _ONLY_SYSTEM = "goodgain"
+_REMEDY_OF_USES = "Give the file that goodgain convert --uses writes."
 #: Larger counts are not exact as floats.
 _MOST = 2**53
 _TRUTH = {"true": "1", "false": "0"}
@@ -104,12 +105,13 @@ def read_uses(source: Any) -> pl.DataFrame:
     types, needed = USES.polars, USES.required
     tables = [pl.DataFrame(schema=types)]
     for one in sources:
-        frame, label = _open_table(one, "uses=", needed)
+        frame, label = _open_table(one, "uses=", needed, _REMEDY_OF_USES)
         given = [name for name in types if name in frame.columns]
         texts = [name for name in given if types[name] == pl.String]
-        frame = cast_texts(frame.select(given), texts, label).with_columns(
-            cs.string().str.strip_chars().replace("", None)
-        )
+        frame = cast_texts(frame.select(given), texts, label)
+        is_blank = pl.col(*texts).str.strip_chars(BLANKS) == ""
+        frame = frame.with_columns(pl.when(~is_blank).then(pl.col(*texts)))  # an id keeps its blanks, as in qrels
+        frame = frame.with_columns((~cs.by_name(*texts) & cs.string()).str.strip_chars().replace("", None))
         for name in (name for name in given if name not in texts):
             column = frame.get_column(name)
             number = _read_numbers(column)
@@ -139,7 +141,9 @@ def _read_numbers(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64, strict=False)
 
 
-def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
+def _open_table(
+    source: Any, argument: str, required: tuple[str, ...], remedy: str = "Rename its columns."
+) -> tuple[pl.DataFrame, str]:
     """Return all columns of a file or frame, and its name in errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
@@ -147,17 +151,20 @@ def _open_table(source: Any, argument: str, required: tuple[str, ...]) -> tuple[
         path = make_path(source, argument)
         label = str(path)
         content = read_lines(path) if container(path) in ("jsonl", "text") else None
-        if content is not None and separator_by_name(path) is None and begins_json(content):
+        has_columns = content is None or separator_by_name(path) is not None
+        if content is not None and not has_columns and begins_json(content):
             content, shown = put_on_lines(content, path)
             rows = [value for _, value in iterate_objects(content, BadLines(shown, content, None).refuse)]
             names = dict.fromkeys(name for row in rows for name in row)
             columns = {name: [_write_value(row.get(name)) for row in rows] for name in names}
             frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
+        elif not has_columns and container(path) == "text" and argument == "uses=":
+            raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
             every = _EveryColumn()
             frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
-        raise _lack_columns(label, ", ".join(missing), frame.columns)
+        raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
     return frame, label
 
 
@@ -166,8 +173,8 @@ def _write_value(value: Any) -> str | None:
     return value if isinstance(value, str | None) else json.dumps(value)
 
 
-def _lack_columns(label: str, missing: str, names: Sequence[str]) -> InputError:
-    return InputError(f"{label}: has no column {missing} (it has {', '.join(names) or 'none'}). Rename its columns.")
+def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = "Rename its columns.") -> InputError:
+    return InputError(f"{label}: has no column {missing} (it has {', '.join(names) or 'none'}). {remedy}")
 
 
 class _EveryColumn(dict[str, Any]):
@@ -246,14 +253,25 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
         raise InputError(f"costs=: rows have no system, and there are {there}. Add a column system with their names.")
-    of = costs.filter(pl.col("system").fill_null(system) == system)
+    return select_system(costs.with_columns(pl.col("system").fill_null(system)), "costs=", system)
+
+
+def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
+    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`.
+
+    Raises:
+        InputError: there are none, or those of several replicates.
+    """
+    of = table.filter(system=system)
     if of.is_empty():
-        of = costs.filter(pl.concat_str("system", "replicate", separator=".") == system)
+        of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
     if of.is_empty():
-        known = costs.get_column("system").unique().sort().to_list()
-        raise InputError(f"costs= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+        known = table.get_column("system").unique(maintain_order=True).to_list()
+        raise InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
     replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         first = f"{system}.{replicates[0]}"
-        raise InputError(f"costs= has {len(replicates)} replicates of {system}. Name the run of one of them {first}.")
+        raise InputError(
+            f"{argument} has {len(replicates)} replicates of {system}. Name the run of one of them {first}."
+        )
     return of

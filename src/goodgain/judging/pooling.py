@@ -19,7 +19,7 @@ from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import GUARDED, guard_formulas
 from goodgain.files.opening import container, separator_by_name
 from goodgain.files.results import open_results
-from goodgain.files.writing import atomic_write, write_frame, write_with_polars
+from goodgain.files.writing import atomic_write, spell_as_known, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
@@ -152,7 +152,7 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
     """Add search_query, title, url and snippet, which are null where the results do not have the document."""
-    named = name_results(open_results(results)).rename({"name": "doc_id"})
+    named = spell_as_known(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
     earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     searches = earliest.agg(pl.col("search_query").drop_nulls().first())
     return pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")

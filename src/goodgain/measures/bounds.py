@@ -133,7 +133,7 @@ def _score_each_iteration(
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
     nothing: dict[float, Counts] = {}
-    for rel, (ledger, pools, numbering) in counts.items():
+    for rel, (ledger, pools, numbering, numbers) in counts.items():
         rows = named.rename({"iteration": "place"}).join(ledger, on="query_id").sort("at", "iteration")
         is_here = (pl.col("iteration") == pl.col("place")) & pl.lit(label >= rel)
         good = rows.with_columns(GR=is_here.cast(pl.Int64), G=pl.when(is_here).then(label).otherwise(0.0))
@@ -141,7 +141,7 @@ def _score_each_iteration(
         of_places = named.join(pools, on="query_id").sort("at")
         pools_of = of_places.with_columns(query_id="at").select(pools.columns)
         alone[rel], nothing[rel] = (
-            Counts(frame.with_columns(query_id="at").select(ledger.columns), pools_of, numbering)
+            Counts(frame.with_columns(query_id="at").select(ledger.columns), pools_of, numbering, numbers.clear())
             for frame in (good, none)
         )
     names = [str(measure) for measure in measures]

@@ -21,7 +21,7 @@ from goodgain.comparing.explanation import explain_systems, search_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import funnel
+from goodgain.comparing.use_of_documents import check_uses, funnel
 from goodgain.counting.run_in_blocks import read_whole
 from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import (
@@ -196,6 +196,7 @@ def gather_evidence(
     command: str | None,
 ) -> Evidence:
     """Compute what a report of opened runs shows; arguments as of `report`. Each notice is given once."""
+    check_uses(qrels, uses)
     check_whole_number("details", details, 0)
     several = {name: [read_whole(run) for run in list_runs(of)] for name, of in runs.items()}
     systems = {name: of if len(of) > 1 else of[0] for name, of in several.items()}
@@ -218,8 +219,8 @@ def gather_evidence(
             scores = dict(comparison.scores)
         else:
             scores = {base: evaluate(qrels, systems[base], measured, order=order, provider=provider)}
-        found = read_results_of([*systems], results)
         searched = search_systems(qrels, firsts, [parts])
+        found = read_results_of([*systems], results).spell_as(searched)
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
         texts = None if queries is None else read_queries(queries)

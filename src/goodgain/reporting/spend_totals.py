@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, check_settings, draw_queries
+from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.any_source import Columns
 from goodgain.formats.query_tables import read_costs, read_outcomes, select_costs
 from goodgain.measures.declaration import add_arrow
@@ -228,7 +229,7 @@ def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any
         kept = choose_known(what, {system: found[system].pools for system in having}, known)
         counted = ids.is_in(kept.implode()).to_numpy()
         if what == "tokens":
-            counted = counted & np.isfinite([*solved.values()]).all(axis=0)
+            counted = _drop_unknown(name, ids, counted, solved)
         for system, rows in having.items():
             total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
             paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
@@ -245,6 +246,20 @@ def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> di
     name = "solved" if "solved" in names else names[0]
     stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
     return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
+
+
+def _drop_unknown(
+    name: str, ids: pl.Series, counted: NDArray[np.bool_], solved: Mapping[str, Vector]
+) -> NDArray[np.bool_]:
+    """Return which queries count and have an outcome in all systems; give a notice if some have none."""
+    has_outcome = np.isfinite([*solved.values()]).all(axis=0)
+    if not (counted & has_outcome).any():
+        raise InputError("outcomes= has no query with costs that has an outcome in all systems. Check query ids.")
+    lacking = ids.filter(counted & ~has_outcome)
+    if len(lacking):
+        left_out = count_of(len(lacking), "query", "queries")
+        notice(f"{name} leaves out {left_out} for which a system has no outcome: {join_examples(lacking)}.")
+    return counted & has_outcome
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.query_tables import read_costs, select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
@@ -28,6 +28,7 @@ OVER: dict[str, pl.Expr | None] = {
 
 #: A curve shows at most so many of the observed spends.
 _MOST_SPENDS = 50
+_NUMBER = ["query_id", "number"]
 #: The share of the gain after which nothing improves.
 ENOUGH = 0.95
 
@@ -85,16 +86,31 @@ def read_spends(
     table = read_costs(costs)
     rows, known = {}, {}
     for name, of in ledgers.items():
-        here = select_costs(table, name, [*ledgers]).select("query_id", "iteration", spend=over).drop_nulls("spend")
-        here = here.with_columns(pl.col("iteration").fill_null(0).cast(pl.Int64))
-        if len(here) and not (here.get_column("iteration") > 0).any():
+        here = select_costs(table, name, [*ledgers]).drop_nulls(over)
+        here = here.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
+        # the ledger numbers iterations 1..N; costs have the numbers of the run
+        numbered = of.ledger.with_columns(number=of.numbers)
+        rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
+        known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
+        if len(here) and known[name].is_empty() and not (here.get_column("number") > 0).any():
             raise InputError(
                 f"costs=: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
             )
-        rows[name] = of.ledger.join(here, on=["query_id", "iteration"], how="left", maintain_order="left")
-        known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
+        _warn_of_other_iterations(over, name, here, numbered)
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
+
+
+def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledger: pl.DataFrame) -> None:
+    """Give a notice of costs of iterations that the run lacks, in the queries that it has."""
+    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
+    others = of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
+    if len(others):
+        query_id, number = others.select(_NUMBER).row(0)
+        notice(
+            f"costs= has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration {number} of "
+            f"query {query_id}. The curve leaves this out. Number iterations as in the run."
+        )
 
 
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
@@ -103,7 +119,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
     A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
 
     Raises:
-        InputError: a system has no query with costs.
+        InputError: a system has no query with costs, or no query has costs in all systems.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
@@ -115,6 +131,8 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
             )
         lacking.update(without.get_column("query_id"))
     is_lacking = kept.is_in(sorted(lacking))
+    if lacking and is_lacking.all():
+        raise InputError(f"costs=: no judged query has {what} in all systems. Give the costs of the same queries.")
     if lacking:
         notice(
             f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
