@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from goodgain.errors import InputError
@@ -215,18 +216,6 @@ def test_tools_in_the_output_of_tools_take_no_more_than_linear_time(tmp_path: Pa
     assert dict(_read(path, iteration="call").searches) == {"web_search": 1}
 
 
-def test_two_trials_of_a_task_are_one_query_with_the_record_of_the_first(tmp_path: Path) -> None:
-    made = {"id": "c1", "name": "web_search", "arguments": {"query": "q"}}
-    answer = {"role": "tool", "id": "c1", "content": json.dumps(_results(2))}
-    messages = [{"role": "assistant", "content": None, "tool_calls": [made]}, answer]
-    trials = [{"task_id": "t1", "trial": trial, "asked": f"Why {trial}?", "messages": messages} for trial in (0, 1)]
-    path = _write(tmp_path, {"held": {"simulations": trials}})
-    table = tmp_path / "ids.csv"
-    table.write_text("query_id,text\nq-one,Why 0?\n")
-    named = read_traces(path, format="shape", query_ids=table, query_text="/asked")
-    assert named["query_id"].unique().to_list() == ["q-one"]
-
-
 def test_traces_that_a_known_format_makes_of_many_objects_have_their_own_records(tmp_path: Path) -> None:
     session = claude_code(conversation())
     other = session.replace("uuid-", "other-").replace("msg_", "other_").replace('"story"', '"other"')
@@ -237,3 +226,183 @@ def test_traces_that_a_known_format_makes_of_many_objects_have_their_own_records
         results["query_id"].unique(maintain_order=True).to_list()
         == plain["query_id"].unique(maintain_order=True).to_list()
     )
+
+
+# Queries
+
+_ANSWERED = {"tool": "web_search", "args": {"query": "x"}}
+
+
+def _search(query: str, *doc_ids: str, **more: Any) -> dict[str, Any]:
+    return {"tool": "web_search", "args": {"query": query}, "result": [{"doc_id": name} for name in doc_ids], **more}
+
+
+def _rows(path: Path, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
+    return read_traces(path, format="shape", **options).select(*columns).rows()
+
+
+_TRIALS = [
+    {"task_id": "t1", "trial": trial, "steps": [_search(f"x{trial}", "a"), _search(f"y{trial}", "b")]}
+    for trial in (0, 1)
+]
+
+
+def test_trials_of_one_task_are_runs_of_the_system(tmp_path: Path) -> None:
+    found = _rows(_write(tmp_path, _TRIALS), "replicate", "query_id", "iteration", "doc_id", iteration="call")
+    assert found == [("0", "t1", 1, "a"), ("0", "t1", 2, "b"), ("1", "t1", 1, "a"), ("1", "t1", 2, "b")]
+    events = [{"task_id": "t1", "trial": trial, "step": 1, **_search("x", "a")} for trial in (0, 1)]
+    found = _rows(_write(tmp_path, events), "replicate", "query_id", "iteration", "doc_id")
+    assert found == [("0", "t1", 1, "a"), ("1", "t1", 1, "a")]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{"task_id": "t1", "steps": [_search("x", "a")]}, {"task_id": "t1", "steps": [_search("y", "b")]}],
+        [{"task_id": 1, "steps": [_search("x", "a")]}, {"task_id": "1", "steps": [_search("y", "b")]}],
+        [{"task_id": "t1", "question": "q", "steps": [_search("x", "a")]}, {"task_id": "t1", "question": "q", "steps": []}],
+        [{"session_id": "s", "question": name, "steps": [_search("x", name)]} for name in ("q1", "q2")],
+        [{"task_id": "t1", "type": "multi-hop", "time": 1, "steps": [_search(name, name)]} for name in ("x", "y")],
+    ],
+)  # fmt: skip
+def test_a_second_record_with_the_same_id_and_its_own_calls_is_an_error(records: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"log.json, at /1: the query id .* is also in .*log.json, at /0"):
+        _read(_write(tmp_path, records))
+
+
+def test_two_questions_with_one_id_are_an_error_and_query_id_names_the_field_that_tells_them_apart(
+    tmp_path: Path,
+) -> None:
+    rows = [{"session_id": "s", "question": name, **_search("x", name)} for name in ("q1", "q2", "q1")]
+    path = _write(tmp_path, rows)
+    with pytest.raises(InputError, match=r"at /0: the query id 's' has two questions, 'q1' and 'q2'"):
+        _read(path)
+    assert _rows(path, "query_id", "iteration", query_id="question") == [("q1", 1), ("q1", 2), ("q2", 1)]
+
+
+@pytest.mark.parametrize(
+    "part", [{"step": 1}, {"step_idx": 1}, {"turn_id": "a"}, {"type": "tool_call"}, {"role": "ai"}]
+)
+def test_records_of_steps_with_one_id_are_one_query(part: dict[str, Any], tmp_path: Path) -> None:
+    rows = [{"task_id": "t", **part, "calls": [_search(name, name)]} for name in ("x", "y")]
+    assert _rows(_write(tmp_path, rows), "query_id", "iteration", "doc_id") == [("t", 1, "x"), ("t", 2, "y")]
+
+
+def _log_of_events(number: int) -> dict[str, Any]:
+    log: list[dict[str, Any]] = []
+    for index, (query, doc_id) in enumerate([("overview", f"d{number}"), (f"more {number}", f"e{number}")]):
+        own = {"call_id": f"call_{index}"}
+        log.append({"kind": "tool_call", **own, "name": "web_search", "arguments": {"query": query}})
+        log.append({"kind": "tool_result", **own, "output": [{"doc_id": doc_id}]})
+    return {"task_id": f"t{number}", "question": f"q {number}", "log": log}
+
+
+def test_ids_of_calls_may_restart_in_each_query(tmp_path: Path) -> None:
+    path = _write(tmp_path, [_log_of_events(number) for number in (1, 2, 3)])
+    assert _rows(path, "query_id", "iteration", "doc_id") == [
+        *(("t1", 1, "d1"), ("t1", 2, "e1"), ("t2", 1, "d2"), ("t2", 2, "e2"), ("t3", 1, "d3"), ("t3", 2, "e3")),
+    ]  # fmt: skip
+    whole = [{"task_id": name, "calls": [_search("x", f"d{name}", id="1")]} for name in ("t1", "t2")]
+    assert _rows(_write(tmp_path, whole), "query_id", "doc_id") == [("t1", "dt1"), ("t2", "dt2")]
+
+
+def test_a_search_with_two_different_answers_is_an_error(tmp_path: Path) -> None:
+    calls = [_search("x", "a", id="c1"), _search("x", "b", id="c1")]
+    with pytest.raises(
+        InputError, match=r"at /0/steps/1: the search web_search with this id has another answer too .*at /0/steps/0"
+    ):
+        _read(_write(tmp_path, [{"task_id": "t1", "steps": calls}]))
+    call = {"type": "tool_call", "id": "1", "name": "web_search", "arguments": {"query": "x"}}
+    answers = [{"type": "tool_result", "id": "1", "content": [{"doc_id": name}]} for name in "ab"]
+    with pytest.raises(InputError, match="at /events/2: the search web_search with this id has another answer too"):
+        _read(_write(tmp_path, {"task_id": "t", "events": [call, *answers]}))
+    parts = [{"type": "text", "text": '[{"doc_id": "a"}]'}]
+    events = [call, answers[0], call, answers[0] | {"content": parts}, answers[0] | {"content": None}]
+    assert _rows(_write(tmp_path, {"task_id": "t", "events": events}), "iteration", "doc_id") == [(1, "a")]
+
+
+@pytest.mark.parametrize("answer", [{"result": None}, {"data": [{"doc_id": "a"}]}, {}])
+def test_a_search_without_an_answer_that_goodgain_knows_is_unrecorded(answer: dict[str, Any], tmp_path: Path) -> None:
+    path = _write(tmp_path, {"task_id": "t", "steps": [{**_ANSWERED, **answer}, _search("y", "b")]})
+    with pytest.raises(
+        InputError, match="at /steps/0: the search with 'web_search' was made, but what it returned is not in"
+    ):
+        _read(path)
+    found = _rows(path, "iteration", "doc_id", "status", iteration="call", unrecorded="empty")
+    assert found == [(1, None, "unrecorded"), (2, "b", "ok")]
+
+
+_ROWS = [
+    {"question": asked, "tool": "search", "query": query, "results": [{"doc_id": query}]}
+    for asked, query in [("Who?", "a"), ("What?", "b"), ("Who?", "c")]
+]
+
+
+def test_calls_with_the_same_question_are_one_query(tmp_path: Path) -> None:
+    path = _write(tmp_path, "".join(json.dumps(row) + "\n" for row in _ROWS), "home.jsonl")
+    expected = [("home-1", 1, "a"), ("home-1", 2, "c"), ("home-2", 1, "b")]
+    assert _rows(path, "query_id", "iteration", "doc_id") == expected
+    with pytest.raises(InputError, match="by shape: 2 queries, 3 searches: search 3; 3 results; pass format='shape'"):
+        read_traces(path)
+    table = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["who?", "what?"]})
+    named = read_traces(path, format="shape", query_ids=table)
+    assert named.select("query_id", "doc_id").rows() == [("q1", "a"), ("q1", "c"), ("q2", "b")]
+    renamed = [{"user_query" if key == "question" else key: value for key, value in row.items()} for row in _ROWS]
+    path = _write(tmp_path, renamed, "home.json")
+    assert _rows(path, "query_id", "iteration", "doc_id") == expected
+
+
+def test_the_questions_of_steps_are_not_queries(tmp_path: Path) -> None:
+    for asked in ("question", "task"):
+        path = _write(tmp_path, {asked: "All?", "steps": _ROWS})
+        assert _rows(path, "query_id", "iteration", iteration="call") == [("log", 1), ("log", 2), ("log", 3)]
+
+
+@pytest.mark.parametrize("given", ["question", "/question"])
+def test_query_id_names_a_field_with_or_without_a_slash(given: str, tmp_path: Path) -> None:
+    path = _write(tmp_path, _ROWS)
+    assert _rows(path, "query_id", "iteration", query_id=given) == [("Who?", 1), ("Who?", 2), ("What?", 1)]
+
+
+def test_a_constant_for_several_queries_is_an_error(tmp_path: Path) -> None:
+    for records in (_ROWS, [{"steps": [_search("x", "a")]}, {"steps": [_search("y", "b")]}]):
+        with pytest.raises(InputError, match=r"at /1: the query id 'mine' is also in .*at /0"):
+            _read(_write(tmp_path, records), query_id="mine")
+    one = _write(tmp_path, {"steps": [_search("x", "a"), _search("y", "b")]})
+    assert _rows(one, "query_id", query_id="mine") == [("mine",), ("mine",)]
+
+
+def _messages(asked: str, *doc_ids: str) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Be good."}, {"role": "user", "content": asked}]
+    for doc_id in doc_ids:
+        call = {
+            "id": f"c{doc_id}",
+            "type": "function",
+            "function": {"name": "search", "arguments": json.dumps({"query": doc_id})},
+        }
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps([{"doc_id": doc_id}])})
+    return messages
+
+
+def test_conversations_under_the_keys_of_an_object_are_queries(tmp_path: Path) -> None:
+    keyed = {"a": _messages("Who?", "d1", "d2"), "b": _messages("What?", "d3"), "c": _messages("Why?")}
+    path = _write(tmp_path, keyed | {"notes": [{"role": "assistant", "content": "done"}]})
+    found = _rows(path, "query_id", "iteration", "doc_id")
+    assert found == [("a", 1, "d1"), ("a", 2, "d2"), ("b", 1, "d3"), ("c", 0, None)]
+
+
+def test_conversations_of_one_query_under_the_keys_of_an_object_stay_one(tmp_path: Path) -> None:
+    judged = {"agent": _messages("Who?", "d1", "d2"), "judge": _messages("Is this right?")}
+    assert _rows(_write(tmp_path, judged), "query_id", "iteration") == [("log", 1), ("log", 2)]
+    helpers = {"plan": _messages("Who?", "d1"), "work": _messages("What?", "d2")}
+    found = _rows(_write(tmp_path, {"question": "All?"} | helpers), "query_id", "doc_id", turns="all")
+    assert found == [("log_1", "d1"), ("log_2", "d2")]
+    again = {"plan": _messages("Who?", "d1"), "work": _messages("Who?", "d2")}
+    found = _rows(_write(tmp_path, again), "query_id", "doc_id", turns="all")
+    assert found == [("log_1", "d1"), ("log_2", "d2")]
+
+
+def test_records_of_a_known_format_without_ids_are_queries(tmp_path: Path) -> None:
+    path = _write(tmp_path, [{"question": asked, "messages": _messages(asked, asked)} for asked in ("q", "r")])
+    assert _rows(path, "query_id", "doc_id") == [("log-1", "q"), ("log-2", "r")]

@@ -116,3 +116,20 @@ def test_no_fixture_is_read_to_no_search_whatever_format_is_named(form: str) -> 
         except InputError:
             continue
         assert results["iteration"].max(), (name, form)
+
+
+def test_a_notice_names_a_field_with_the_urls_of_results_that_have_no_known_url_or_id(tmp_path: Path) -> None:
+    def read(**more: str) -> None:
+        hits = [
+            {"address": f"https://a.example/{n}", "icon": "https://a.example/i.png", "blurb": "x", **more} for n in "ab"
+        ]
+        searches = [{"query": "q", "output": [{"headline": f"Page {hit['address']}", **hit} for hit in hits]}]
+        line = {"goodgain_trace": 1, "query_id": "q", "steps": [{"searches": searches}] * 2}
+        (tmp_path / "log.jsonl").write_text(json.dumps(line))
+        read_traces(tmp_path / "log.jsonl")
+
+    said = "the results of 2 searches have no URL or id that goodgain knows, .* but 'address' holds URLs: name it url in the log"
+    with pytest.warns(GoodgainNotice, match=said):
+        read()
+    read(doc_id="d1")
+    read(url="https://a.example/z")

@@ -70,6 +70,7 @@ class Summary(msgspec.Struct):
     unread: int = 0
     searches_with_unread: int = 0
     first_unread: str = ""
+    unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
     unparsed_queries: int = 0
     unparsed_iterations: int = 0
     calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
@@ -277,6 +278,12 @@ class Summary(msgspec.Struct):
             yield (
                 f"{self.searches_with_unread} searches have {self.unread} objects or texts in their output that look "
                 f"like results and were not read, the first at {self.first_unread}; if they are results, read them with parse="
+            )
+        if self.unknown_urls:
+            (name, count), *_ = self.unknown_urls.most_common()
+            yield (
+                f"the results of {count_of(count, 'search', 'searches')} have no URL or id that goodgain knows, so their texts "
+                f"identify their documents, but {name!r} holds URLs: name it url in the log, or read the results with parse="
             )
         if self.blank:
             yield (

@@ -14,7 +14,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
-from goodgain.traces.tools import ChosenTools
+from goodgain.traces.tools import ChosenTools, extract_queries
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
 _TOOLS = ("toolname", "tool", "functionname", "function", "name", "action")
@@ -65,6 +65,7 @@ class Found(Struct):
         tool, output, failed: an answer, which may name its tool.
         text: a text of the user; empty for a text of the agent, which ends its work.
         traces: those of a known format.
+        query: what tells its query apart from others; None: unknown.
     """
 
     place: Place
@@ -78,6 +79,7 @@ class Found(Struct):
     failed: bool = False
     text: str | None = None
     traces: list[Trace] = field(default_factory=list)
+    query: Any = None
 
 
 class _Fields:
@@ -179,7 +181,7 @@ class CallFinder:
             return [spoken, *self._find_fields(item, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
-            call.output, call.remedy = tree.or_unanswered(output), "its answer is not in the log"
+            call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(item, skipped, place, holders)
@@ -224,34 +226,44 @@ class CallFinder:
             one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
         return []
 
+    def is_certain(self, one: Found) -> bool:
+        """Return whether something is a call, and does not only look like one; a search with a query is."""
+        if (call := one.call) is None:
+            return bool(one.traces)
+        asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
+        return one.is_sure or call.answered or asks
+
     def pair(self, found: list[Found]) -> list[Found]:
         """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
 
+        Ids may restart in each query. An answer of an unknown query belongs to any.
+
         Raises:
-            InputError: answers without ids leave open which call they belong to.
+            InputError: answers without ids leave open which call they belong to, or a search has two different answers.
         """
         kept: list[Found] = []
-        by_id: dict[str, Found] = {}
+        by_id: dict[tuple[Any, str], Found] = {}
         unanswered: list[Found] = []
         guesses: list[tuple[Found, list[Found]]] = []
         for one in found:
+            named = [by_id[one.query, name] for name in one.ids if (one.query, name) in by_id]
             if one.call is not None:
-                copy = next((by_id[name] for name in one.ids if name in by_id and _is_copy(by_id[name], one)), None)
+                copy = next((other for other in named if _is_copy(other, one)), None)
                 if copy is not None:
-                    _merge(copy, one)
+                    self._merge(copy, one)
                     continue
-                by_id.update(dict.fromkeys(one.ids, one))
+                by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
                 unanswered.append(one)
             elif one.text is None and not one.traces:
-                named = next((by_id[name] for name in one.ids if name in by_id), None)
                 unanswered = [other for other in unanswered if other.call and not other.call.answered]
                 waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
-                if named is None and not waiting:
+                waiting = [other for other in waiting if one.query in (None, other.query)]
+                if not named and not waiting:
                     if one.is_sure and one.tool is not None and self._is_search(one.tool):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
-                guesses += [(one, waiting)] if named is None and len(waiting) > 1 else []
-                _answer(named or waiting[0], one)
+                guesses += [(one, waiting)] if not named and len(waiting) > 1 else []
+                self._answer((named or waiting)[0], one)
             kept.append(one)
         for answer, waiting in guesses:
             if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
@@ -259,7 +271,34 @@ class CallFinder:
                     f"{self._locate(answer.place)}: the answer could belong to several calls; {left[0]} has none; "
                     "write the searches in the format jsonl"
                 )
-        return [one for one in kept if one.call is None or one.is_sure or one.call.answered]
+        return [one for one in kept if one.call is None or self.is_certain(one)]
+
+    def _answer(self, call: Found, answer: Found) -> None:
+        made = call.call
+        if made is not None and made.answered:
+            self._check_again(made, answer.output, answer.place)
+        elif made is not None:
+            made.output, made.failed, call.is_sure = answer.output, answer.failed, True
+
+    def _merge(self, one: Found, copy: Found) -> None:
+        if one.call is not None and copy.call is not None:
+            one.call.arguments = one.call.arguments or copy.call.arguments
+            if one.call.answered:
+                self._check_again(one.call, copy.call.output, copy.place)
+            elif copy.call.answered:
+                one.call.output, one.call.failed = copy.call.output, copy.call.failed
+
+    def _check_again(self, call: ToolCall, output: Any, place: Place) -> None:
+        """Refuse a second, different answer to a search; an answer may be sent twice, in another form or without its text."""
+        if (
+            self._is_search(call.tool)
+            and output not in (UNANSWERED, "")
+            and _read_form(call.output) != _read_form(output)
+        ):
+            raise InputError(
+                f"{self._locate(place)}: the search {call.tool} with this id has another answer too ({call.at}); give each call "
+                "its own id, leave out one of the answers, or write the searches in the format jsonl"
+            )
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
@@ -278,12 +317,6 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
     return own, None
 
 
-def _answer(call: Found, answer: Found) -> None:
-    made = call.call
-    if made is not None and not made.answered:  # an answer may be sent twice: the first one counts
-        made.output, made.failed, call.is_sure = answer.output, answer.failed, True
-
-
 def _is_copy(one: Found, other: Found) -> bool:
     """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
     first, second = one.call, other.call
@@ -293,8 +326,19 @@ def _is_copy(one: Found, other: Found) -> bool:
     return not asked or not again or asked == again
 
 
-def _merge(one: Found, copy: Found) -> None:
-    if one.call is not None and copy.call is not None:
-        one.call.arguments = one.call.arguments or copy.call.arguments
-        if not one.call.answered and copy.call.answered:
-            one.call.output, one.call.failed = copy.call.output, copy.call.failed
+def _read_form(output: Any) -> Any:
+    """Return an answer in one form: as a text or as parts with this text, as JSON or as its text."""
+    if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
+        output = tree.message_text(output)
+    return parse_if_json(output)
+
+
+def find_opening(value: Any) -> str:
+    """Return what the user says at the beginning of a list of messages, first or after the system; empty for others."""
+    for item in tree.objects_in(value)[:2]:
+        kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
+        if kinds & _USERS:
+            return tree.message_text(_Fields(item).find((*_TEXTS, "parts"))[1])
+        if not kinds & {"system", "systemmessage", "developer"}:
+            break
+    return ""

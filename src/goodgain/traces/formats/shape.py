@@ -9,42 +9,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import orjson
-from msgspec import Struct, field
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import loads, parse_if_json
-from goodgain.traces.conversations import record_tree as tree
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
+from goodgain.traces.conversations.queries_by_shape import (
+    FoundQuery,
+    are_runs_of_a_query,
+    gather_queries,
+    split_traces,
+    tell_queries_apart,
+)
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
 
-#: The fields of a record with the query's id, the best first, then those with a conversation's; and with its question.
-_QUERY_IDS = (
-    *("query_id", "question_id", "qid", "task_id", "sample_id", "instance_id", "example_id", "problem_id"),
-    *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
-)
-_QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
-#: Fields of steps and events: objects with one of them are parts of one trace.
-_OF_STEPS = {
-    *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
-    *("timestamp", "time", "thought"),
-}
 #: The most values of a file, one a line: a small file can unpack to millions.
 _MOST_VALUES = 500_000
 #: How many values are tried in the known formats, and how deep ones.
 _MAX_TRIED, _TRIED_DEPTH = 2000, 8
-
-#: The place of a query's record, and the query's id, if the record has one.
-_Key = tuple[Place, str | None]
 
 
 def sniff(head: FileHead) -> bool:
@@ -62,7 +52,13 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
-    found = [part for one in log.finder.pair(log.finder.find(log.value)) for part in _split(one)]
+    found = [part for one in log.finder.find(log.value) for part in split_traces(one)]
+    calls = [one for one in found if log.finder.is_certain(one)] or [one for one in found if one.call]
+    find_key = tell_queries_apart(calls, log.value, source)
+    for one in found:
+        key = find_key(one)
+        one.query = key and key.query
+    found = log.finder.pair(found)
     if not any(one.call or one.traces for one in found):
         return
     made = [one.call.tool for one in found if one.call]
@@ -71,11 +67,18 @@ def _read_queries(source: Source) -> Iterator[Trace]:
         raise InputError(
             f"{source.path}: none of its calls is a search ({shown}); name the tools that search with tools="
         )
-    groups = _group(found, log.value, source)
+    for call in (one.call for one in found if one.call and find_key(one) is None):
+        if source.is_search(call.tool):
+            raise InputError(
+                f"{call.at}: the search {call.tool} is outside the queries; write the searches in the format jsonl"
+            )
+    groups = gather_queries(found, find_key, log.value)
+    are_runs = are_runs_of_a_query(groups)
     for number, group in enumerate(groups, start=1):
         with source.handle_errors():
             trace = log.make_trace(group)
             trace.number = number if len(groups) > 1 else None
+            trace.run = group.key.trial if are_runs else trace.run
             yield trace
 
 
@@ -130,9 +133,14 @@ class _Log:
         traces[0].unknown += unknown
         return traces
 
-    def make_trace(self, group: _Group) -> Trace:
+    def make_trace(self, group: FoundQuery) -> Trace:
         """Return the trace of a query from what was found of it."""
         record = group.record
+        if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
+            raise InputError(
+                f"{format_place(self.locate(group.key.place))}: the query id {group.key.query_id!r} has two questions, "
+                f"{asked[0][:80]!r} and {asked[1][:80]!r}; name the field of the query's id with query_id="
+            )
         if len(group.members) == 1 and group.members[0].traces:
             trace = group.members[0].traces[0]
             trace.record = trace.record if record is None else record
@@ -140,11 +148,11 @@ class _Log:
             _check_copies(group.members, self.locate)
             conversation = Conversation(self.source, record)
             if not any(one.text for one in group.members):
-                conversation.user(_find_question(record))
-            has_joined = _report(group.members, conversation, len(group.place), self.source.is_search)
-            trace = conversation.trace(self.locate(group.place))
+                conversation.user(group.question)
+            has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
+            trace = conversation.trace(self.locate(group.key.place))
             trace.iteration = "call" if has_joined else None
-        trace.query_id = trace.query_id or group.query_id
+        trace.query_id = trace.query_id or group.key.query_id
         return trace
 
 
@@ -170,115 +178,6 @@ def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
 
 def _list_calls(traces: list[Trace]) -> list[ToolCall]:
     return [call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls]
-
-
-# Queries
-
-
-def _split(one: Found) -> list[Found]:
-    """Return the traces of a list that a known format read, each with its own record."""
-    if len(one.traces) < 2:
-        return [one]
-    parts = []
-    for number, trace in enumerate(one.traces):
-        place = (*one.place, number)
-        own = ((place, trace.record),) if isinstance(trace.record, dict) else ()
-        parts.append(Found(place, (*one.holders, *own), traces=[trace]))
-    return parts
-
-
-class _Group(Struct):
-    """What was found of one query: the place of its record, the record, its id."""
-
-    place: Place
-    record: Any = None
-    query_id: str | None = None
-    members: list[Found] = field(default_factory=list)
-
-
-def _group(found: list[Found], value: Any, source: Source) -> list[_Group]:
-    """Return the queries in the order of the file.
-
-    An id that all calls have around them tells queries apart; else records with a question, or with lists of calls.
-    """
-    calls = [one for one in found if one.call or one.traces]
-    for name in [source.query_path] if source.query_path else _QUERY_IDS:
-        keys = [_find_id(one, name) for one in calls]
-        if None not in keys:
-            source.summary.ids_from = source.summary.ids_from or name
-            return _gather(found, partial(_find_id, name=name), value)
-    if (level := _find_level(calls)) == 0:
-        return [_Group((), value, members=found)]
-    return _gather(found, lambda one: (one.place[:level], None) if len(one.place) > level else None, value)
-
-
-def _gather(found: list[Found], get_key: Callable[[Found], _Key | None], value: Any) -> list[_Group]:
-    """Group what was found; records of the same lists without any call are queries too."""
-    groups: dict[Any, _Group] = {}
-    for one in found:
-        key = get_key(one)
-        if key is None and len(groups) == 1:
-            next(iter(groups.values())).members.append(one)
-        elif key is not None:
-            place, query_id = key
-            if (query_id or place) not in groups:
-                record = dict(one.holders).get(place) or _follow(value, place)
-                groups[query_id or place] = _Group(place, record, query_id)
-            groups[query_id or place].members.append(one)
-    for held_in in dict.fromkeys(group.place[:-1] for group in groups.values() if group.place):
-        beside = _follow(value, held_in)
-        for index, record in enumerate(beside if isinstance(beside, list) else ()):
-            place = (*held_in, index)
-            if isinstance(record, dict):
-                empty = get_key(Found((*place, ""), ((place, record),)))
-                if empty is not None and _find_question(record):
-                    groups.setdefault(empty[1] or place, _Group(place, record, empty[1]))
-    return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.place])
-
-
-def _find_id(one: Found, name: str) -> _Key | None:
-    """Return the place of the innermost object around a call that has an id, and the id."""
-    for place, holder in reversed(one.holders):
-        value = tree.follow_path(holder, name) if name.startswith("/") else holder.get(name)
-        if (query_id := tree.id_or_none(value)) is not None:
-            return place, query_id
-    return None
-
-
-def _find_level(calls: list[Found]) -> int:
-    """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
-    records = [(one, dict(one.holders)) for one in calls]
-    levels = range(1, min(len(one.place) for one in calls) + 1)
-    in_lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
-    with_question = (level for level in in_lists if all(_is_below_question(*pair, level) for pair in records))
-    with_lists = (level for level in in_lists if all(_is_in_list_below(*pair, level) for pair in records))
-    return next(chain(with_question, with_lists), 0)
-
-
-def _is_below_question(one: Found, holders: dict[Place, Any], level: int) -> bool:
-    is_below = len(one.place) + bool(one.traces) > level
-    return is_below and _find_question(holders.get(one.place[:level])) != ""
-
-
-def _is_in_list_below(one: Found, holders: dict[Place, Any], level: int) -> bool:
-    is_in_list = any(isinstance(key, int) for key in one.place[level:])
-    return bool(one.traces) or (is_in_list and _OF_STEPS.isdisjoint(holders.get(one.place[:level], ())))
-
-
-def _find_question(record: Any) -> str:
-    texts = (record.get(name) for name in _QUESTIONS) if isinstance(record, dict) else ()
-    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
-
-
-def _follow(value: Any, place: Place) -> Any:
-    for key in place:
-        if isinstance(value, str):
-            value = loads(value)  # a field that holds JSON as text
-        if isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 # Steps
@@ -312,7 +211,7 @@ def _report(members: list[Found], conversation: Conversation, depth: int, is_sea
     last: Place | None = None
     for k, one in enumerate(members):
         if one.text is not None:
-            if one.text and spoke and k < last_search:
+            if one.text and spoke and k <= last_search:
                 conversation.user(one.text)
             spoke = not one.text or spoke
             answered, last = True, None

@@ -39,7 +39,7 @@ class Source:
         skip: whether traces that cannot be read are left out.
         is_search: decides which tools are searches, by the caller's choice or by their names.
         inside: the place of the value that is read, if it is a part of the file.
-        query_path: the field path of query ids that the caller gave, if any.
+        query_path: the field path or name of query ids that the caller gave, or a constant; empty if none.
         find_reader: returns the `read` of the one known format that claims a value in a file.
         span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
         bytes_read: how many bytes of lines were read so far.

@@ -14,6 +14,7 @@ from goodgain.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
+from goodgain.traces.tool_outputs.overlooked_results import find_unknown_urls
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
 
@@ -178,6 +179,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             f"({repr(call.output)[:120]}); read it with parse=, or name the search tools with tools="
         )
     summary.count_unread(outcome.unread, place)
+    summary.unknown_urls.update(find_unknown_urls(outcome.results))
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":

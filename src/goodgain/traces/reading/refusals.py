@@ -43,7 +43,7 @@ _MAX_DEPTH, _LONGEST_REASON, _LONGEST_TEXT = 6, 160, 60
 
 def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     """Return a log as its format reads it, with the options that formats need."""
-    path = options.query_id if isinstance(options.query_id, str) and options.query_id.startswith("/") else ""
+    path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
         skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, find_reader=find_reader,

@@ -35,6 +35,8 @@ _LONGEST_NAME = 200
 #: Values nested deeper are not searched.
 _MAX_DEPTH = 8
 _URL = re.compile(r"https?://[^\s<>\"']+")
+#: Names of fields with the URL of a picture.
+_PICTURES = re.compile("image|icon|thumb|picture|photo|avatar|logo")
 #: Signs that end a sentence or a bracket rather than an address.
 _AFTER_URL = ").,;:]*"
 #: The form of a line with an address that is not a Markdown link.
@@ -169,6 +171,14 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
         else:
             is_listed = form == _LISTED and form in forms
             yield from (url for url in map(_strip_sentence, found) if is_listed or url not in covered)
+
+
+def find_unknown_urls(results: Sequence[Result]) -> set[str]:
+    """Return the fields that hold a URL in all results, if none of these has a URL or id that goodgain knows."""
+    if not results or any(result.url is not None or result.doc_id is not None for result in results):
+        return set()
+    held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
+    return {name for name in set.intersection(*held) if not _PICTURES.search(name)}
 
 
 def _split_form(line: str) -> tuple[str, str | None]:

@@ -1,0 +1,241 @@
+"""The queries of a log read by its shape: what tells them apart, and which of what was found belongs to each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from goodgain.files.json_text import loads
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
+from goodgain.traces.input.sources import Source
+from goodgain.traces.tool_outputs.result_objects import normalise_key
+
+#: The fields of a record with the query's id, the best first, then those with a conversation's; and with its question.
+_QUERY_IDS = (
+    *("query_id", "question_id", "qid", "task_id", "sample_id", "instance_id", "example_id", "problem_id"),
+    *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
+)
+_QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
+#: Those that are never arguments of a call; and the fields with the name of a run of a query that was run several times.
+_ASKED, _TRIALS = ("question", "user_query"), ("trial", "repeat")
+#: Fields of steps and events: objects with one of them are parts of one trace.
+_OF_STEPS = {
+    *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
+    *("timestamp", "time", "thought"),
+}
+#: Fields and kinds of a record that is one step or event: records with one id and lists of calls are one query only if they
+#: have these.
+_OF_PARTS = re.compile("(step|turn|iteration|iter|round|hop)(number|num|no|id|index|idx)?|observation|thought")
+_SPEAKER = "ai|agent|assistant|model|llm|user|human|tool|function|action"
+_PART = re.compile(
+    rf"(on)?({_SPEAKER})?(message|call|step|turn|event|action|observation|result|response|output|use|start|end)s?|{_SPEAKER}"
+)
+
+
+class Key(NamedTuple):
+    """The place of a query's record, what tells the query apart, and its id and the name of its run, if the log has them."""
+
+    place: Place
+    query: Any = None
+    query_id: str | None = None
+    trial: str | None = None
+
+
+def split_traces(one: Found) -> list[Found]:
+    """Return the traces of a list that a known format read, each with its own record."""
+    if len(one.traces) < 2:
+        return [one]
+    parts = []
+    for number, trace in enumerate(one.traces):
+        place = (*one.place, number)
+        own = ((place, trace.record),) if isinstance(trace.record, dict) else ()
+        parts.append(Found(place, (*one.holders, *own), traces=[trace]))
+    return parts
+
+
+class FoundQuery(Struct):
+    """What was found of one query, its first record, and the questions of all its records."""
+
+    key: Key
+    record: Any = None
+    members: list[Found] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def question(self) -> str:
+        """What the record asks; a record that is itself a call has arguments with the same names."""
+        is_call = any(one.call and one.place == self.key.place for one in self.members)
+        return _find_question(
+            self.record, [name for name in _QUESTIONS if not is_call or name not in ("query", "input")]
+        )
+
+
+def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callable[[Found], Key | None]:
+    """Return what finds the key of a query.
+
+    An id that all calls have around them tells queries apart; else the question of records that are calls; else records
+    with a question, or with lists of calls; else the conversations under the keys of an object.
+    """
+    if not calls:
+        return lambda one: Key(())
+    given = [source.query_path] if source.query_path else []
+    for name in given if source.query_path.startswith("/") else (*given, *_QUERY_IDS):
+        find_id = partial(_find_id, name=name)
+        if all(map(find_id, calls)):
+            source.summary.ids_from = source.summary.ids_from or name
+            whole = _list_whole_records(calls, find_id)
+            return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
+    if all((key := _find_asked(one)) and not _has_list(one, key.place) for one in calls):
+        return partial(_find_run, find=_find_asked, whole=set(), of_runs=all(map(_find_trial, calls)))
+    if level := _find_level(calls):
+        return partial(_find_record, level=level)
+    return partial(_find_named, places=_find_conversations(calls, value))
+
+
+def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
+    """Group what was found; records of the same lists without any call are queries too."""
+    groups: dict[Any, FoundQuery] = {}
+    records: dict[Place, Any] = {}
+    for one in found:
+        key = find_key(one)
+        if key is None and len(groups) == 1:
+            next(iter(groups.values())).members.append(one)
+        elif key is not None:
+            if key.place not in records:
+                records[key.place] = dict(one.holders).get(key.place) or _follow(value, key.place)
+            record = records[key.place]
+            group = groups.setdefault(key.query, FoundQuery(key, record))
+            group.members.append(one)
+            group.asked.append(_find_question(record, _ASKED))
+    for list_place in {place[:-1]: None for place in records if place}:
+        beside = _follow(value, list_place)
+        for index, record in enumerate(beside if isinstance(beside, list) else ()):
+            place = (*list_place, index)
+            if place in records or not isinstance(record, dict) or not _find_question(record):
+                continue
+            if (key := find_key(Found((*place, ""), ((place, record),)))) is not None:
+                groups.setdefault(key.query, FoundQuery(key, record))
+    return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
+
+
+def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
+    """Return whether the log says that it has several runs of a query."""
+    asked = [text for group in groups if (text := group.key.query_id or group.question)]
+    return len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
+
+
+def _find_id(one: Found, name: str) -> Key | None:
+    """Return the place of the innermost object around a call that has an id, and the id."""
+    for place, holder in reversed(one.holders):
+        if (query_id := tree.id_or_none(tree.follow_path(holder, name))) is not None:
+            return Key(place, query_id, query_id)
+    return None
+
+
+def _find_asked(one: Found) -> Key | None:
+    """Return the place of the outermost object around a call that has a question, and the question."""
+    place, holder = next(((place, holder) for place, holder in one.holders if _find_question(holder)), ((), None))
+    asked = _find_question(holder, _ASKED)
+    return Key(place, asked) if asked else None
+
+
+def _find_record(one: Found, level: int) -> Key | None:
+    """Return the record that so many keys lead to."""
+    place = one.place[:level]
+    return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
+
+
+def _find_named(one: Found, places: set[Place]) -> Key | None:
+    """Return which of these places holds a call, with its last key as the id; without places all calls are of one query."""
+    place = one.place[: len(next(iter(places), ()))]
+    return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
+
+
+def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
+    """Return the key that `find` returns: whole records are queries of their own, and so are several runs of a query."""
+    if (key := find(one)) is None:
+        return None
+    is_whole = key.place[:-1] in whole and not _is_part(dict(one.holders)[key.place])
+    trial = _find_trial(one) if of_runs else None
+    return key._replace(query=(key.query, trial, key.place if is_whole else None), trial=trial)
+
+
+def _find_trial(one: Found) -> str | None:
+    """Return the name of the run that the innermost object around a call names; None if there is none."""
+    values = (tree.id_or_none(holder.get(name)) for _, holder in reversed(one.holders) for name in _TRIALS)
+    return next(filter(None, values), None)
+
+
+def _list_whole_records(calls: list[Found], find: Callable[[Found], Key | None]) -> set[Place]:
+    """Return the places of the lists of records that have a list of calls each and are not parts of a query."""
+    found = [(one, key.place) for one in calls if (key := find(one)) is not None]
+    records = [place for one, place in found if _has_list(one, place) and not _is_part(dict(one.holders)[place])]
+    return {place[:-1] for place in records}
+
+
+def _has_list(one: Found, place: Place) -> bool:
+    """Return whether a call is in a list of the record at a place."""
+    return bool(one.traces) or any(isinstance(key, int) for key in one.place[len(place) :])
+
+
+def _is_part(record: Any) -> bool:
+    """Return whether a record says that it is one step or event."""
+    kinds = (normalise_key(kind) for name in KINDS if isinstance(kind := record.get(name), str))
+    return any(map(_PART.fullmatch, kinds)) or any(_OF_PARTS.fullmatch(normalise_key(name)) for name in record)
+
+
+def _find_conversations(calls: list[Found], value: Any) -> set[Place]:
+    """Return the places of the conversations under the keys of one object; none if the calls are of one query.
+
+    They begin with different questions, and two of them search: an agent's conversation may stand beside that of a judge.
+    """
+    depth = min(len(one.place) for one in calls)
+    level = next((level for level in range(depth) if len({one.place[level] for one in calls}) > 1), depth)
+    place = calls[0].place[:level]
+    if level == depth or not isinstance(held := _follow(value, place), dict) or _find_question(held):
+        return set()
+    asked = {key: text for key, messages in held.items() if (text := find_opening(messages))}
+    differ = len(set(asked.values())) == len(asked) and all(one.place[level] in asked for one in calls)
+    return {(*place, key) for key in asked} if differ else set()
+
+
+def _find_level(calls: list[Found]) -> int:
+    """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
+    records = [(one, dict(one.holders)) for one in calls]
+    levels = range(1, min(len(one.place) for one in calls) + 1)
+    in_lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
+    with_question = (level for level in in_lists if all(_is_below_question(*pair, level) for pair in records))
+    with_lists = (level for level in in_lists if all(_is_in_list_below(*pair, level) for pair in records))
+    return next(chain(with_question, with_lists), 0)
+
+
+def _is_below_question(one: Found, holders: dict[Place, Any], level: int) -> bool:
+    is_below = len(one.place) + bool(one.traces) > level
+    return is_below and _find_question(holders.get(one.place[:level])) != ""
+
+
+def _is_in_list_below(one: Found, holders: dict[Place, Any], level: int) -> bool:
+    is_in_list = any(isinstance(key, int) for key in one.place[level:])
+    return bool(one.traces) or (is_in_list and _OF_STEPS.isdisjoint(holders.get(one.place[:level], ())))
+
+
+def _find_question(record: Any, names: Iterable[str] = _QUESTIONS) -> str:
+    texts = (record.get(name) for name in names) if isinstance(record, dict) else ()
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _follow(value: Any, place: Place) -> Any:
+    for key in place:
+        if isinstance(value, str):
+            value = loads(value)  # a field that holds JSON as text
+        if isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value
