@@ -77,13 +77,22 @@ class Evidence:
     def systems(self) -> list[str]:
         return [*self.scores]
 
+    @property
+    def has_replicates(self) -> bool:
+        return any(of.replicates for of in self.scores.values())
+
+    def tell_cause(self, text: str) -> str:
+        """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
+        return f"Of the first runs: {text}" if self.has_replicates else text
+
 
 def list_queries(of: Evidence) -> pl.DataFrame:
     """Return a row for each query, measure and system.
 
     Returns:
         query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
-        for the base) and, of the explained measure, cause and first_differing_iteration.
+        for the base) and, of the explained measure, cause and first_differing_iteration (null where the first runs differ
+        the other way than the means).
     """
     ids = of.qrels.query_ids
     frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
@@ -97,6 +106,10 @@ def list_queries(of: Evidence) -> pl.DataFrame:
             part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
             if k and measure == str(of.explained.measure):
                 part = part.join(_find_main_causes(of, name), on="query_id", how="left", maintain_order="left")
+                # The first runs of two systems can differ the other way than the means over their runs.
+                agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
+                part = part.with_columns(pl.when(agrees).then(pl.col("cause", "first_differing_iteration")))
+                part = part.drop("of_first_runs")
             parts.append(part)
     table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
     about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
@@ -158,7 +171,10 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
-    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference."""
+    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference.
+
+    `of_first_runs` is this difference, that of the first run of each system.
+    """
     explanation, account = of.explanations[name], Account(of.explanations[name])
     queries = explanation.queries.select("query_id", "difference", "first_differing_iteration")
     causes = explanation.causes.filter(measure=str(of.explained.numerator))
@@ -171,7 +187,7 @@ def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
     main = main.join(worded, on=["counted_by", "cause"]).select("query_id", cause="said")
     found = queries.join(main, on="query_id", how="left", maintain_order="left")
     changed = pl.when(pl.col("difference") != 0)
-    return found.select("query_id", "cause", changed.then("first_differing_iteration"))
+    return found.select("query_id", "cause", changed.then("first_differing_iteration"), of_first_runs="difference")
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
@@ -265,7 +281,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
         for doc_id in documents:
             key = (query_id, doc_id)
             described.append(_describe(doc_id, labels.get(key), titles.get(key), urls.get(key)))
-        said = [sentences[name].get(query_id) for name in of.explanations]
+        said = [told and of.tell_cause(told) for told in (sentences[name].get(query_id) for name in of.explanations)]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
 

@@ -101,7 +101,8 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
     idle = int(iterations.get_column("brought_nothing_good").sum())
     said = [
         f"Judged share of the unique results: {format_number(share, 2)}.",
-        f"{idle:,} of {count_of(iterations.height, 'iteration')} found no good document while some were missing.",
+        f"{idle:,} of {count_of(iterations.height, 'iteration')}{' of the first run' if scores.replicates else ''} found no "
+        "good document while some were missing.",
     ]
     lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)
     said += [

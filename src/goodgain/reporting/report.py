@@ -249,7 +249,7 @@ def gather_evidence(
     for text, one in given.items():
         notice(text, minor=one.minor)
     heard = [text for text, one in given.items() if not one.minor]
-    if any(len(of) > 1 for of in several.values()):
+    if evidence.has_replicates:
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
     return replace(evidence, doubts=tuple(list_doubts(comparison, heard)))
 
@@ -281,7 +281,7 @@ def _summarise(of: Evidence) -> list[str]:
     if of.comparison is None:
         return [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
     verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
-    return [*chain.from_iterable(zip(verdicts, whys, strict=True))]
+    return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
 
 
 def _build_tables(of: Evidence) -> list[Grid]:
@@ -322,7 +322,8 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
     parts: list[Grid | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in of.doubts)]
     for name, explanation in of.explanations.items():
-        parts += [Line(f"Why {name} differs from {explanation.base}", -1), *list(build_screen(explanation))[1:]]
+        title = of.tell_cause(f"Why {name} differs from {explanation.base}")
+        parts += [Line(title, -1), *list(build_screen(explanation))[1:]]
     return write_markdown([*parts, Line("How to make this again", -1), Line(of.command)])
 
 
@@ -351,7 +352,9 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         **safe,
         hashes=hashes,
         tables=_build_tables(of),
-        searched=list(dict.fromkeys(chain.from_iterable(map(describe_whole, of.explanations.values())))),
+        searched=[
+            *dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, of.explanations.values()))))
+        ],
         words=of.words,
         more=[] if comparison is None else build_grids(comparison, Layout()),
         legend=legend,
