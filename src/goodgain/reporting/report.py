@@ -210,6 +210,7 @@ def gather_evidence(
     with collect_notices(hear):
         asked = parse_measures(measures, rel=rel)
         parts = _choose_explained(asked, rel)
+        good = parts.measure.rel
         measured = parse_measures([*asked, parts.measure])
         comparison = None
         if others:
@@ -233,17 +234,17 @@ def gather_evidence(
             explanations={
                 name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
             },
-            iterations=tabulate_iterations(searched, parts.measure.rel, found),
+            iterations=tabulate_iterations(searched, good, found),
             results=found,
             uses=uses,
-            funnel=None if uses is None else funnel(qrels, uses, parts.measure.rel),
+            funnel=None if uses is None else funnel(qrels, uses, good),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
             groups=None if groups is None else read_groups(groups, qrels.query_ids),
             curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
-            recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
-            ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
+            recalls=pr_curve(qrels, firsts, order=order, rel=good),
+            ledgers={name: ledger(qrels, run, rel=good) for name, run in firsts.items()},
             details=min(details, len(qrels.query_ids)),
-            words=dict(describe_words(measured, parts.measure.rel)),
+            words=dict(describe_words(measured, good)),
             command=command or "Made in Python from data in memory.",
         )
     for text, one in given.items():
