@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,6 +241,16 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         )
 
 
+def read_uses_of(systems: Sequence[str], uses: Any) -> pl.DataFrame:
+    """Read the uses of these systems, or raise `InputError` if one has none."""
+    table = read_uses(uses)
+    known = table.get_column("system").unique(maintain_order=True).to_list()
+    for system in systems:
+        if system not in known:
+            raise InputError(f"uses= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+    return table
+
+
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
     """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
 
@@ -249,12 +259,9 @@ def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> 
     """
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
-    table = read_uses(uses)
+    table = read_uses_of([*systems.values()], uses)
     table = table.with_columns(use=describe_use(table)).unique(["query_id", "system", "doc_id"], maintain_order=True)
-    known = table.get_column("system").unique(maintain_order=True).to_list()
     for name, system in systems.items():
-        if system not in known:
-            raise InputError(f"uses= has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
         of_one = table.filter(system=system).select("query_id", "doc_id", pl.col("use").alias(name))
         documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
         is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())

@@ -12,6 +12,7 @@ from goodgain.comparing.comparison_tables import describe_costs
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
+from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration
@@ -110,6 +111,14 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
         for query, value in lowest.select("query_id", "value").rows()
     ]
     yield " ".join(said)
+
+
+def describe_funnel(system: str, found: Funnel) -> str:
+    """Return how many good documents the queries of a system returned, opened and cited, on average."""
+    row = found.frame.row(by_predicate=pl.col("system") == system, named=True)
+    stages = ("returned", "opened", "cited")
+    means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
+    return f"Good documents, mean over queries: {_join(means)}."
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:

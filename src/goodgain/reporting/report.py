@@ -21,7 +21,7 @@ from goodgain.comparing.explanation import explain_systems, search_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import funnel
+from goodgain.comparing.use_of_documents import funnel, read_uses_of
 from goodgain.counting.run_in_blocks import read_whole
 from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import (
@@ -54,6 +54,7 @@ from goodgain.reporting.page_sentences import (
     PLACES,
     describe_comparison,
     describe_explanation,
+    describe_funnel,
     describe_method,
     describe_one,
     describe_words,
@@ -223,6 +224,7 @@ def gather_evidence(
         searched = search_systems(qrels, firsts, [parts])
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
+        uses = None if uses is None else read_uses_of([*systems], uses)
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
             qrels=qrels,
@@ -280,7 +282,8 @@ def _summarise(of: Evidence) -> list[str]:
     """Return the sentences of the first paragraphs."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
-        return [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
+        said = [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
+        return said if of.funnel is None else [*said, describe_funnel(base, of.funnel)]
     verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
     return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
 
