@@ -59,6 +59,7 @@ class Comparison:
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
+        rel: the `rel` of the call.
 
     >>> import goodgain as gg
     >>> found = gg.compare({"q": {"a": 2, "b": 0}}, {"old": {"q": {"b": 2.0, "a": 1.0}}, "new": {"q": {"a": 1.0}}}, "RR")
@@ -82,6 +83,7 @@ class Comparison:
     flips: pl.DataFrame
     noise: pl.DataFrame
     detectable: pl.DataFrame
+    rel: float | None = None
 
     def to_text(
         self,
