@@ -232,22 +232,22 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
 
     wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
     rel = of.explained.measure.rel
-    found: dict[str, dict[Any, Any]] = {}
+    found: dict[str, dict[Any, list[tuple[int, str, float | None]]]] = {}
     at: dict[str, dict[tuple[str, str], int]] = {}
     relevance = pl.col("relevance")
     kind = pl.when(relevance.is_null()).then(_UNJUDGED).when(relevance >= rel).then(_GOOD).otherwise(_OTHER)
     for name, searched in of.searched.items():
         firsts = searched.documents.filter(wanted).with_columns(kind=kind)
         again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
-        both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
+        again = again.join(firsts.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"])
+        both = [part.select("query_id", "iteration", "kind", "doc_id", "relevance") for part in (firsts, again)]
         ordered = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
         found[name] = ordered.rows_by_key(["query_id", "iteration"])
         at[name] = _map_documents(firsts, "iteration")
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
-    labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
     titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
     good = of.qrels.largest.filter(wanted, relevance >= rel).sort("relevance", "doc_id", descending=[True, False])
-    good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
+    good_of = good.select("query_id", "doc_id", "relevance").rows_by_key("query_id")
     causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
     sentences = {
         name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
@@ -259,28 +259,29 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
         used = add_uses(good.select("query_id", "doc_id"), columns, of.uses)
         uses = {name: _map_documents(used, column) for column, name in columns.items()}
     for query_id in chosen:
-        documents: dict[str, int] = {}
+        # A document has one place for each label: labels can differ between iterations.
+        documents: dict[tuple[str, float | None], int] = {}
         searches = []
         for name in of.systems:
             iterations = []
             for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
                 results = found[name].get((query_id, k), [])
-                codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
+                codes = [4 * documents.setdefault((one, label), len(documents)) + kind for kind, one, label in results]
                 iterations.append([text and shorten(text, _LONGEST), codes])
             searches.append(iterations)
         rows = [
             [
-                documents.setdefault(doc_id, len(documents)),
+                documents.setdefault((doc_id, label), len(documents)),
                 [at[name].get((query_id, doc_id)) for name in of.systems],
                 [code(causes[name].get((query_id, doc_id))) for name in of.explanations],
                 [code(uses[name].get((query_id, doc_id))) for name in uses],
             ]
-            for (doc_id,) in good_of.get(query_id, [])
+            for doc_id, label in good_of.get(query_id, [])
         ]
         described = []
-        for doc_id in documents:
+        for doc_id, label in documents:
             key = (query_id, doc_id)
-            described.append(_describe(doc_id, labels.get(key), titles.get(key), urls.get(key)))
+            described.append(_describe(doc_id, label, titles.get(key), urls.get(key)))
         said = [told and of.tell_cause(told) for told in (sentences[name].get(query_id) for name in of.explanations)]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
