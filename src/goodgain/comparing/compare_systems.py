@@ -223,7 +223,7 @@ def compare(
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
-        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, detect=detect)),
+        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
         signature=_build_signature(scores, settings)
         | ({"against": against} if against else {})
         | ({"detect": detect} if detect is not None else {}),

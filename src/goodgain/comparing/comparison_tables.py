@@ -83,7 +83,8 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
     means, pairs, *more = build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
-    remarks = [*list_remarks(comparison.scores, comparison.detectable, detect=comparison.signature.get("detect"))]
+    asked = {"alpha": comparison.signature["alpha"], "detect": comparison.signature.get("detect")}
+    remarks = [*list_remarks(comparison.scores, comparison.detectable, **asked)]
     legend = [one for one in build_legend(comparison, in_column=is_narrow) if one not in remarks]
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
     tables = []
@@ -201,7 +202,8 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
         yield Text("")
     yield Text(escape_controls(describe_costs(comparison)))
     if comparison.detectable.height:
-        said = describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
+        made = comparison.signature
+        said = describe_detectable(comparison.detectable, alpha=made["alpha"], detect=made.get("detect"), most=1)
         yield Text(escape_controls(said))
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
