@@ -46,6 +46,7 @@ from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
+from goodgain.measures.thresholds import NO_LABEL
 from goodgain.reporting.iteration_curves import curve
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.reporting.page_data import Evidence, build_data, list_queries
@@ -306,11 +307,12 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         table = list_queries(of)
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
+    first = [one for one in of.doubts if NO_LABEL in one]
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
-        "summary": _summarise(of),
+        "summary": [*(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first), *_summarise(of)],
         "method": None if comparison is None else describe_method(comparison),
-        "doubts": of.doubts,
+        "doubts": [one for one in of.doubts if one not in first],
         "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
         "command": of.command,
     }
@@ -324,7 +326,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
     paragraphs = [*said["summary"], *([said["method"]] if said["method"] else [])]
     parts: list[Grid | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
-    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in of.doubts)]
+    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
         title = of.tell_cause(f"Why {name} differs from {explanation.base}")
         parts += [Line(title, -1), *list(build_screen(explanation))[1:]]
