@@ -114,7 +114,7 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
         yield Note(
-            f"low coverage (†): under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
+            f"low coverage: under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
             "relevant. Judge more of them (goodgain pool), or see their possible effect with bounds=True."
         )
 

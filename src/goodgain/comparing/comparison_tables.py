@@ -357,14 +357,15 @@ def _list_p_values(comparison: Comparison) -> list[str]:
 def build_legend(comparison: Comparison, *, in_column: bool = False) -> list[str]:
     """Return the sentences that explain columns and marks, and the notes; `in_column`: those of `_build_column_grid`."""
     made = comparison.signature
+    doubt = "† marks p-values under low coverage. " if comparison.pairs.get_column("low_coverage").any() else ""
     if in_column:
         told = f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. p: randomisation test, corrected by Holm's method; "
-        return [f"{told}* marks p <= {made['alpha']:g}.", *comparison.notes]
+        return [f"{told}* marks p <= {made['alpha']:g}. {doubt}".strip(), *comparison.notes]
     shown = _list_p_values(comparison)
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values. Holm is the p of "
         f"the randomisation test, corrected over the pairs of a measure. * marks a significant difference "
-        f"(Holm <= {made['alpha']:g}); only these have the verdict better or worse. "
+        f"(Holm <= {made['alpha']:g}); only these have the verdict better or worse. {doubt}"
         f"Effect is the mean of the differences divided by their standard deviation. "
         f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
         *_describe_bounds(made),

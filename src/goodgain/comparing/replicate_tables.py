@@ -214,7 +214,7 @@ def describe_detectable(
         can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
         shown.append(f"{can_show}; {_describe_needed(needed, asked)}")
         before = known["queries"]
-    more = f"; {len(pairs) - most:,} more in `detectable`" if len(pairs) > most and most > 1 else ""
+    more = f"; {len(pairs) - most:,} more differences in `detectable`" if len(pairs) > most and most > 1 else ""
     said = f"{'; '.join(shown)}{more} (power {POWER:g})."
     if all(known["difference"] is not None for known, _ in pairs[:most]):
         return said
