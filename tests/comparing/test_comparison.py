@@ -358,6 +358,18 @@ def test_systems_that_share_no_judged_query_are_an_error_that_shows_three_ids_of
 
 
 @pytest.mark.parametrize("function", [compare, gg.curve])
+def test_runs_with_the_same_queries_of_which_none_is_judged_blame_the_qrels(function: Any) -> None:
+    judged = {f"x{k}": {"a": 3} for k in range(1, 9)}
+    expected = (
+        "no query of old and new is in the qrels: the runs have 'q1', 'q2', 'q3', the qrels have 'x1', 'x2', 'x3'. Name the "
+        "queries alike in the runs and in the qrels."
+    )
+    with warnings.catch_warnings(), pytest.raises(InputError, match=expected):
+        warnings.simplefilter("ignore", GoodgainNotice)
+        function(judged, {"old": LEFT, "new": LEFT}, "CG")
+
+
+@pytest.mark.parametrize("function", [compare, gg.curve])
 @pytest.mark.parametrize(("shared", "told"), [(1, True), (3, True), (4, False), (8, False)])
 def test_systems_that_share_less_than_half_the_judged_queries_of_the_smaller_one_are_a_notice(
     function: Any, shared: int, told: bool

@@ -173,7 +173,7 @@ def compare(
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
         of_run = score_run(
-            judged, run, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+            judged, run, needed, rel=rel, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
         )
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 

@@ -197,9 +197,7 @@ def list_remarks(
         yield describe_detectable(detectable, alpha=alpha, detect=detect)
 
 
-def describe_detectable(
-    detectable: pl.DataFrame, *, alpha: float, detect: float | None, most: int = _EXAMPLES
-) -> str:
+def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float | None, most: int = _EXAMPLES) -> str:
     """Return the difference that these queries show, or that they are too few, and the queries that a difference takes."""
     rows = detectable.rows(named=True)
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
@@ -214,7 +212,9 @@ def describe_detectable(
         can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
         shown.append(f"{can_show}; {_describe_needed(needed, asked)}")
         before = known["queries"]
-    more = f"; {len(pairs) - most:,} more differences in `detectable`" if len(pairs) > most and most > 1 else ""
+    more = (
+        f"; {count_of(len(pairs) - most, 'more difference')} in `detectable`" if len(pairs) > most and most > 1 else ""
+    )
     said = f"{'; '.join(shown)}{more} (power {POWER:g})."
     if all(known["difference"] is not None for known, _ in pairs[:most]):
         return said
