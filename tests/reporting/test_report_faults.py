@@ -102,6 +102,8 @@ def test_the_uses_of_one_system_are_said(tmp_path: Path) -> None:
     unknown = USES.with_columns(cited=pl.lit(None, pl.Boolean))
     said = json.loads(write(tmp_path / "b.json", GOOD, {"agent": find(2)}, "CG", uses=unknown))["summary"]
     assert said[2] == "Good documents, mean over queries: 2.00 returned and 1.00 opened."
+    elsewhere = pl.concat([USES.with_columns(system=pl.lit("b")), USES.with_columns(query_id=pl.lit("unjudged"))])
+    assert len(json.loads(write(tmp_path / "c.json", GOOD, {"agent": find(2)}, "CG", uses=elsewhere))["summary"]) == 2
 
 
 def test_results_and_uses_of_one_log_fit_one_run_of_any_name(tmp_path: Path) -> None:

@@ -113,12 +113,12 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
     yield " ".join(said)
 
 
-def describe_funnel(system: str, found: Funnel) -> str:
-    """Return how many good documents the queries of a system returned, opened and cited, on average."""
-    row = found.frame.row(by_predicate=pl.col("system") == system, named=True)
+def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
+    """Yield how many good documents a system returned, opened and cited on average; nothing without uses in judged queries."""
     stages = ("returned", "opened", "cited")
-    means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
-    return f"Good documents, mean over queries: {_join(means)}."
+    for row in found.frame.filter(system=system).iter_rows(named=True):
+        means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
+        yield f"Good documents, mean over queries: {_join(means)}."
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:

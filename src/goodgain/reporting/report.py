@@ -284,7 +284,7 @@ def _summarise(of: Evidence) -> list[str]:
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
         said = [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
-        return said if of.funnel is None else [*said, describe_funnel(base, of.funnel)]
+        return said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
     verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
     return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
 
