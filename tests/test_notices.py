@@ -92,7 +92,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
             "1 query never searched in one: p",
-            "low coverage (†): under 0.8 of the unique results have a label (one 0.50)",
+            "low coverage: under 0.8 of the unique results have a label (one 0.50)",
         ],
     ),
     "low coverage in a curve": (

@@ -276,7 +276,7 @@ def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:
 def test_low_coverage_stands_beside_the_p_value() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
-    with pytest.warns(GoodgainNotice, match=r"low coverage .*wordy 0\.56, lean 0\.56"):
+    with pytest.warns(GoodgainNotice, match=r"low coverage: .*wordy 0\.56, lean 0\.56"):
         found = compare(few, runs, "SRR@3")
     assert row(found, "SRR@3")["low_coverage"]
     assert not row(compare(labels, runs, "SRR@3"), "SRR@3")["low_coverage"]
@@ -355,6 +355,18 @@ def test_systems_that_share_no_judged_query_are_an_error_that_shows_three_ids_of
     with warnings.catch_warnings(), pytest.raises(InputError, match=expected):
         warnings.simplefilter("ignore", GoodgainNotice)
         function(judged, {"old": LEFT, "new": right}, "CG")
+
+
+@pytest.mark.parametrize("function", [compare, gg.curve])
+def test_runs_with_the_same_queries_of_which_none_is_judged_blame_the_qrels(function: Any) -> None:
+    judged = {f"x{k}": {"a": 3} for k in range(1, 9)}
+    expected = (
+        "no query of old and new is in the qrels: the runs have 'q1', 'q2', 'q3', the qrels have 'x1', 'x2', 'x3'. Name the "
+        "queries alike in the runs and in the qrels."
+    )
+    with warnings.catch_warnings(), pytest.raises(InputError, match=expected):
+        warnings.simplefilter("ignore", GoodgainNotice)
+        function(judged, {"old": LEFT, "new": LEFT}, "CG")
 
 
 @pytest.mark.parametrize("function", [compare, gg.curve])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import goodgain as gg
@@ -84,3 +85,26 @@ def test_two_rows_of_one_query_without_replicates_and_a_group_called_all_are_ref
     (tmp_path / "g.csv").write_text("query_id,group\nq01,all\n")
     done = run_command("evaluate", QRELS, LATE, "CG@3", "--groups", tmp_path / "g.csv")
     assert done.returncode == 2 and "a group is called all" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_line_has_the_rel_and_the_outcomes_of_what_it_checks() -> None:
+    labels = {f"q{k}": {"a": 1, "b": 1} for k in range(6)}
+    half, whole = ({query: dict.fromkeys(found, 1.0) for query in labels} for found in ("a", "ab"))
+    solved = pl.DataFrame(
+        {"query_id": [*labels] * 2, "system": ["half"] * 6 + ["whole"] * 6, "solved": [0] * 6 + [1] * 6}
+    )
+    runs, options = {"half": half, "whole": whole}, {"baseline": "half", "outcomes": solved}
+    found = gg.compare(labels, runs, "nCG", rel=1, require=["solved>=1", "nCG>=1"], **options)  # type: ignore[arg-type]
+    outcomes = gg.check(found, ["nCG>=baseline", "solved>=baseline", "nCG(rel=1)>=1"])
+    assert [(one.value, one.baseline, one.p) for one in outcomes] == [
+        (1.0, 0.5, 0.03125),
+        (1.0, 0.0, 0.03125),
+        (1.0, None, 1.0),
+    ]
+    with pytest.raises(gg.InputError, match="nCG was not computed"):
+        gg.check(found, "nCG(rel=2)>=0.1")
+    alone = check_requirements(
+        {"half": gg.evaluate(labels, half, "nCG", rel=1), "whole": found.scores["whole"]}, ["nCG>=0.5"]
+    )
+    assert [one.holds for one in alone] == [True, True]

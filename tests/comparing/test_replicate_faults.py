@@ -13,6 +13,7 @@ import goodgain as gg
 from goodgain.cli.shared_options import find_replicates
 from goodgain.comparing.replicates import compute_detectable_difference, measure_noise, measure_spread
 from goodgain.comparing.requirements import check_requirements
+from goodgain.comparing.statistical_tests import count_least_queries, run_randomisation_test
 from goodgain.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")
@@ -132,3 +133,39 @@ def test_a_file_is_one_run_of_a_system_only_once(tmp_path: Path) -> None:
         find_replicates(f"{tmp_path}/a.*.run,{tmp_path}/a.1.run")
     with pytest.raises(InputError, match="before or after a comma"):
         find_replicates(f"{tmp_path}/a.1.run,")
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.0625, 0.1, 0.5])
+def test_the_least_number_of_queries_is_the_first_on_which_the_test_can_reach_alpha(alpha: float) -> None:
+    least = count_least_queries(alpha)
+    p = {n: float(run_randomisation_test(np.ones((1, n)))[0]) for n in (least - 1, least) if n}
+    assert [of <= alpha for of in p.values()] == [False, True][-len(p) :]
+
+
+@pytest.mark.parametrize(("queries", "alpha"), [(2, 0.05), (5, 0.05), (3, 0.1)])
+def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
+    """Five queries that all improved have p = .0625: the note said that they show the difference, and that 3 do."""
+    least = {0.05: 6, 0.1: 5}[alpha]
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(queries)}
+    gains = {query: {"a": 2.0, "b" if k else "z": 1.0} for k, query in enumerate(qrels)}  # CG 2, else 4
+    found = gg.compare(qrels, {"A": {query: {"z": 1.0} for query in qrels}, "B": gains}, "CG", alpha=alpha)
+    difference = 4 - 2 / queries
+    assert found.pairs.select("difference", "p_randomisation", "verdict").row(0) == (
+        pytest.approx(difference), 2 ** (1 - queries), "unclear",
+    )  # fmt: skip
+    expected = f"Fewer than {least} queries cannot be significant at {alpha}. The observed {difference:.4f} in CG takes {least} ("
+    assert any(note.startswith(expected) for note in found.notes)
+    assert not any("show a difference" in note for note in found.notes)
+    shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
+    assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
+
+
+def test_few_queries_name_the_runs_of_no_system() -> None:
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(4)}
+    one, both, none = ({query: dict.fromkeys(of, 1.0) for query in qrels} for of in ("a", "ab", "z"))
+    found = gg.compare(qrels, {"A": [one, none], "B": [both, {**one, "q0": {"z": 1.0}}]}, "CG", detect=1.0)
+    assert found.detectable["replicates"].to_list() == [None, None]
+    assert any(
+        note.startswith("Fewer than 6 queries cannot be significant at 0.05. The 1.0000 in CG takes ")
+        for note in found.notes
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from goodgain.comparing import Comparison, compare
 from goodgain.comparing.comparison_tables import FORMS
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import agents_that_differ, many, quietly
+from tests.support.command import run_command
 
 NASTY = ["a|b", "x_{y}%&#^~\\$", "two\nlines", "<b>emoji 🙂</b>", "*star* [link](x)"]
 
@@ -79,6 +81,20 @@ def test_every_form_says_how_much_more_was_searched_and_how_much_was_judged(form
     assert "-1.00" in text or '"more_iterations": -1.0' in text or ",-1.0," in text
     marks = {"csv": ",true,", "json": '"low_coverage": true', "latex": r"$^\dagger$"}
     assert marks.get(form, "†") in text
+
+
+def test_a_dagger_is_named_only_where_p_values_have_one(tmp_path: Path) -> None:
+    """The short table has no p-values, and its notice named the dagger."""
+    (tmp_path / "q.qrels").write_text("q 0 a 2\n")
+    for name in ("x", "y"):
+        (tmp_path / f"{name}.run").write_text(f"q 1 {name} 1 1 s\n")
+    command = ["compare", *(tmp_path / name for name in ("q.qrels", "x.run", "y.run")), "-m", "CG", "-o", "table"]
+    short, full = run_command(*command), run_command(*command, "--full")
+    assert "notice: low coverage: under 0.8 of the unique results have a label (x 0.00, y 0.00)" in short.stderr
+    assert "†" not in short.stdout + short.stderr + full.stderr
+    assert "1.0000 †" in full.stdout and "† marks p-values under low coverage." in full.stdout
+    whole = quietly({"q": {"x": 2, "y": 0}}, {"x": {"q": {"x": 1.0}}, "y": {"q": {"y": 1.0}}}, "CG")
+    assert "†" not in whole.to_text("markdown")
 
 
 def nasty() -> Comparison:

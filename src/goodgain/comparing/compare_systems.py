@@ -157,7 +157,9 @@ def compare(
     names = [*([_BASELINE] if baseline_file is not None else []), *runs_of]
     compared = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
-    lines = [parse_requirement(line, rel=rel) if isinstance(line, str) else line for line in require]
+    table = None if outcomes is None else leave_out_ratio(read_outcomes(outcomes))
+    solved = [] if table is None else table.columns[2:]
+    lines = [parse_requirement(line, rel=rel, outcomes=solved) if isinstance(line, str) else line for line in require]
     lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
@@ -171,7 +173,7 @@ def compare(
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
         of_run = score_run(
-            judged, run, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+            judged, run, needed, rel=rel, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
         )
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
@@ -188,10 +190,8 @@ def compare(
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     # one value per query, measure and system: the only place where several runs of a system can be averaged
     values = by_system.filter(pl.col("measure").is_in([*map(str, needed)])).select(*_VALUES)
-    given, solved = None, []
-    if outcomes is not None:
-        table = leave_out_ratio(read_outcomes(outcomes))
-        solved = table.columns[2:]
+    given = None
+    if table is not None:
         given = stack_outcomes(table, by_system.filter(system=_BASELINE) if baseline_file else None, names, [*better])
         values = pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))])
     matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
@@ -223,7 +223,7 @@ def compare(
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
-        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, detect=detect)),
+        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
         signature=_build_signature(scores, settings)
         | ({"against": against} if against else {})
         | ({"detect": detect} if detect is not None else {}),
@@ -237,6 +237,7 @@ def compare(
         flips=tabulate_flips(replicates_of, lines, pass_k),
         noise=tabulate_noise(replicates_of, pairs, tested),
         detectable=detectable,
+        rel=rel,
     )
 
 

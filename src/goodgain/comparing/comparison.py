@@ -55,10 +55,12 @@ class Comparison:
         detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
             difference, queries, power, replicates. The first row is the smallest difference that these queries show with
             power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the number
-            of runs of each system that it takes on these queries. Null: no number suffices.
+            of runs of each system that it takes on these queries. Null: no number suffices. The randomisation test decides,
+            so fewer queries than can be significant (6 at alpha .05) show no difference, and none takes fewer.
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
+        rel: the `rel` of the call.
 
     >>> import goodgain as gg
     >>> found = gg.compare({"q": {"a": 2, "b": 0}}, {"old": {"q": {"b": 2.0, "a": 1.0}}, "new": {"q": {"a": 1.0}}}, "RR")
@@ -82,6 +84,7 @@ class Comparison:
     flips: pl.DataFrame
     noise: pl.DataFrame
     detectable: pl.DataFrame
+    rel: float | None = None
 
     def to_text(
         self,

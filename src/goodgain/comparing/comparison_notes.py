@@ -40,6 +40,14 @@ def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
     for (name, judged), (other_name, other_judged) in combinations(judged_of.items(), 2):
         both = len(judged & other_judged)
         if not both:
+            runs, other_runs = systems[name], systems[other_name]
+            if not judged and not other_judged and runs.only_searched.is_in(other_runs.only_searched.implode()).any():
+                sides = (runs.only_searched, runs.only_judged)
+                shown, other_shown = (", ".join(map(repr, list_examples(query_ids))) for query_ids in sides)
+                raise InputError(
+                    f"no query of {name} and {other_name} is in the qrels: the runs have {shown}, the qrels have "
+                    f"{other_shown}. Name the queries alike in the runs and in the qrels."
+                )
             found = [systems[one].both if judged_of[one] else systems[one].only_searched for one in (name, other_name)]
             shown, other_shown = (", ".join(map(repr, list_examples(query_ids))) for query_ids in found)
             raise InputError(
@@ -106,7 +114,7 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
         yield Note(
-            f"low coverage (†): under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
+            f"low coverage: under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
             "relevant. Judge more of them (goodgain pool), or see their possible effect with bounds=True."
         )
 

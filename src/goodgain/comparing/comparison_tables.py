@@ -83,7 +83,8 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
     means, pairs, *more = build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
-    remarks = [*list_remarks(comparison.scores, comparison.detectable, detect=comparison.signature.get("detect"))]
+    asked = {"alpha": comparison.signature["alpha"], "detect": comparison.signature.get("detect")}
+    remarks = [*list_remarks(comparison.scores, comparison.detectable, **asked)]
     legend = [one for one in build_legend(comparison, in_column=is_narrow) if one not in remarks]
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
     tables = []
@@ -201,7 +202,8 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
         yield Text("")
     yield Text(escape_controls(describe_costs(comparison)))
     if comparison.detectable.height:
-        said = describe_detectable(comparison.detectable, detect=comparison.signature.get("detect"), most=1)
+        made = comparison.signature
+        said = describe_detectable(comparison.detectable, alpha=made["alpha"], detect=made.get("detect"), most=1)
         yield Text(escape_controls(said))
     yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
 
@@ -355,14 +357,15 @@ def _list_p_values(comparison: Comparison) -> list[str]:
 def build_legend(comparison: Comparison, *, in_column: bool = False) -> list[str]:
     """Return the sentences that explain columns and marks, and the notes; `in_column`: those of `_build_column_grid`."""
     made = comparison.signature
+    doubt = "† marks p-values under low coverage. " if comparison.pairs.get_column("low_coverage").any() else ""
     if in_column:
         told = f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. p: randomisation test, corrected by Holm's method; "
-        return [f"{told}* marks p <= {made['alpha']:g}.", *comparison.notes]
+        return [f"{told}* marks p <= {made['alpha']:g}. {doubt}".strip(), *comparison.notes]
     shown = _list_p_values(comparison)
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values. Holm is the p of "
         f"the randomisation test, corrected over the pairs of a measure. * marks a significant difference "
-        f"(Holm <= {made['alpha']:g}); only these have the verdict better or worse. "
+        f"(Holm <= {made['alpha']:g}); only these have the verdict better or worse. {doubt}"
         f"Effect is the mean of the differences divided by their standard deviation. "
         f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
         *_describe_bounds(made),

@@ -24,7 +24,7 @@ from goodgain.comparing.replicates import (
     measure_spread,
 )
 from goodgain.comparing.requirements import Requirement, passes
-from goodgain.comparing.statistical_tests import Matrix
+from goodgain.comparing.statistical_tests import Matrix, count_least_queries
 from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
@@ -136,6 +136,7 @@ def tabulate_detectable(
 
     The matrices of `matched` have a row per system, and a column per query for which all systems have a value.
     """
+    least = count_least_queries(alpha)  # the t-test has power on fewer, but the randomisation test decides
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
     rows: list[tuple[Any, ...]] = []
     asked = pairs if detect is not None else pairs.filter(verdict="unclear")
@@ -149,15 +150,17 @@ def tabulate_detectable(
         shown = compute_detectable_difference(1.0, queries, alpha=alpha)
         if shown is None:
             continue
-        rows.append((measure, system, against, spread * shown, queries, POWER, None))
+        known = (spread * shown, queries, POWER) if queries >= least else (None, queries, None)
+        rows.append((measure, system, against, *known, None))
         difference = abs(observed) if detect is None else detect
         needed = compute_queries_needed(difference, spread, alpha=alpha)
+        needed = None if needed is None else max(needed, least)
         power = None if needed is None else compute_power(difference, spread, needed, alpha=alpha)
         (runs_of, noise), (runs_of_other, other) = (
             noises.get((name, measure), (1, None)) for name in (system, against)
         )
         runs = None
-        if noise is not None and other is not None and difference:
+        if noise is not None and other is not None and difference and queries >= least:
             runs = compute_replicates_needed(difference, differences, (noise, other), (runs_of, runs_of_other))
         rows.append((measure, system, against, difference, needed, power, runs))
     return pl.DataFrame(rows, schema=_DETECTABLE, orient="row")
@@ -184,34 +187,46 @@ def list_replicate_notes(scores: Mapping[str, Scores], runs: Runs, queries: int)
             )
 
 
-def list_remarks(scores: Mapping[str, Scores], detectable: pl.DataFrame, *, detect: float | None) -> Iterator[str]:
+def list_remarks(
+    scores: Mapping[str, Scores], detectable: pl.DataFrame, *, alpha: float, detect: float | None
+) -> Iterator[str]:
     """Yield what a comparison says without a notice: that the noise is unknown, and how many queries it takes."""
     if not any(of.replicates for of in scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if detectable.height:
-        yield describe_detectable(detectable, detect=detect)
+        yield describe_detectable(detectable, alpha=alpha, detect=detect)
 
 
-def describe_detectable(detectable: pl.DataFrame, *, detect: float | None, most: int = _EXAMPLES) -> str:
-    """Return one sentence: the difference that these queries show, and the queries that a difference takes."""
+def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float | None, most: int = _EXAMPLES) -> str:
+    """Return the difference that these queries show, or that they are too few, and the queries that a difference takes."""
     rows = detectable.rows(named=True)
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
+    what = "the " if detect is not None else "the observed "
     shown, before = [], None
     for known, needed in pairs[:most]:  # a measure can lack values of some queries
+        asked = f"{what}{needed['difference']:.4f}"
+        if known["difference"] is None:
+            shown.append(_describe_needed(needed, f"{asked} in {known['measure']}"))
+            continue
         number = "" if known["queries"] == before else f"{count_queries(known['queries'])} show "
-        shown.append(number + _describe_pair(known, needed, "" if detect is not None else "observed "))
+        can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
+        shown.append(f"{can_show}; {_describe_needed(needed, asked)}")
         before = known["queries"]
-    more = f"; {len(pairs) - most:,} more in `detectable`" if len(pairs) > most and most > 1 else ""
-    return f"{'; '.join(shown)}{more} (power {POWER:g})."
-
-
-def _describe_pair(known: Mapping[str, Any], needed: Mapping[str, Any], what: str) -> str:
-    asked = f"the {what}{needed['difference']:.4f}"
-    runs = f" or {count_of(needed['replicates'], 'run')} each" if needed["replicates"] is not None else ""
-    number = (
-        f"no number suffices for {asked}" if needed["queries"] is None else f"{asked} takes {needed['queries']:,}{runs}"
+    more = (
+        f"; {count_of(len(pairs) - most, 'more difference')} in `detectable`" if len(pairs) > most and most > 1 else ""
     )
-    return f"a difference of {known['difference']:.4f} in {known['measure']}; {number}"
+    said = f"{'; '.join(shown)}{more} (power {POWER:g})."
+    if all(known["difference"] is not None for known, _ in pairs[:most]):
+        return said
+    least = count_least_queries(alpha)
+    return f"Fewer than {least} queries cannot be significant at {alpha:g}. {said[0].upper()}{said[1:]}"
+
+
+def _describe_needed(needed: Mapping[str, Any], asked: str) -> str:
+    runs = f" or {count_of(needed['replicates'], 'run')} each" if needed["replicates"] is not None else ""
+    if needed["queries"] is None:
+        return f"no number of queries suffices for {asked}"
+    return f"{asked} takes {needed['queries']:,}{runs}"
 
 
 def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:

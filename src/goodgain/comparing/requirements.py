@@ -204,7 +204,8 @@ def check_requirements(
 
     Args:
         found: a comparison, or the scores of a system or several by name. Only a comparison can have a baseline.
-        requirements: lines such as `SRR@3<=0.3`, or what `parse_requirement` returns.
+        requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
+            `parse_requirement` returns.
         alpha: the largest p that is significant; a comparison has its own.
         family: `holm` corrects p over all lines that a test decides (`significant`, `noise`): then the chance that any of
             them fails without cause is 5 %. None: each line stands alone, and p is corrected over its systems.
@@ -216,19 +217,27 @@ def check_requirements(
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
     holds: RR>=0.5: the run has 1.0000, 0.5 above; not significant (p does not exist)
     """
-    lines = [parse_requirement(line) if isinstance(line, str) else line for line in requirements]
+    requirements = [*requirements]
     if family not in (None, "holm"):
         raise InputError(f"family={family!r}: give 'holm', or leave it out")
     if isinstance(found, (Scores, Mapping)):
         scores = {"the run": found} if isinstance(found, Scores) else found
-        checked = [_check_scores(name, of, line) for line in lines for name, of in scores.items()]
+        checked = [
+            _check_scores(name, of, _parse(line, of.rel)) for line in requirements for name, of in scores.items()
+        ]
         return _decide(checked, alpha, family)
     made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
+    outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
+    lines = [_parse(line, found.rel, outcomes) for line in requirements]
     checked = [
         one for line in lines for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
     ]
     return _decide(checked, settings.alpha, family)
+
+
+def _parse(line: Requirement | str, rel: float | None, outcomes: Collection[str] = ()) -> Requirement:
+    return parse_requirement(line, rel=rel, outcomes=outcomes) if isinstance(line, str) else line
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:

@@ -49,13 +49,19 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
     searches = {}
     for name, source in zip(names, opened * (len(names) // len(opened)), strict=True):
-        known = source.get_column("system").to_list() if "system" in source.columns else []
-        if name not in known and len(opened) == 1:
+        known = source.get_column("system").unique().to_list() if "system" in source.columns else []
+        # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
+        if name not in known and (len(known) > 1 or len(opened) < len(names)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
                 f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for each."
             )
-        searches[name] = list_searches(source, system=name if name in known else None)
+        of_run = source.filter(system=name) if name in known else source
+        if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
+            raise InputError(
+                f"results= has {number} runs of {name}. Give a file with the rows of one replicate, or leave out results=."
+            )
+        searches[name] = list_searches(of_run)
     named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)
     titles = named.group_by("query_id", "doc_id").agg(
         title=pl.coalesce("title", "url").drop_nulls().first(), url=pl.col("url").drop_nulls().first()

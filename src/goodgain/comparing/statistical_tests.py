@@ -7,6 +7,7 @@ zero, p is 1 by definition. A p that does not exist (one query; for the t-test, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -111,10 +112,19 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
         all_bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
         exact: Vector = (np.abs((1.0 - 2.0 * all_bits) @ differences.T) >= reached).sum(axis=0) / 2**n
         return exact
-    count = np.zeros(len(differences), dtype=np.int64)
+    as_far = np.zeros(len(differences), dtype=np.int64)
     for signs in _draw_signs(n, seed, resamples):
-        count += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
-    return (count + 1) / (resamples + 1)
+        as_far += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
+    return (as_far + 1) / (resamples + 1)
+
+
+def count_least_queries(alpha: float) -> int:
+    """Return the smallest number of queries on which the randomisation test can have a p of at most alpha: 2 / 2^n <= alpha.
+
+    >>> count_least_queries(0.05), count_least_queries(0.0625)
+    (6, 5)
+    """
+    return next(n for n in count(1) if 2.0 ** (1 - n) <= alpha)
 
 
 def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:

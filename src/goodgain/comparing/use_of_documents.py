@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,6 +265,14 @@ def check_uses(qrels: Qrels, uses: Any) -> None:
         raise InputError("uses=: has the ids of chunks, and documents= replaces them. Leave out one of both.")
 
 
+def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
+    """Read the uses of these systems, or raise `InputError` if one has none, or those of several replicates."""
+    table = read_uses(uses)
+    for system in systems:
+        select_system(table, "uses=", system)
+    return table
+
+
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
     """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
 
@@ -273,7 +281,7 @@ def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> 
     """
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
-    table = spell_as_known(read_uses(uses), documents)
+    table = spell_as_known(read_uses_of(systems.values(), uses), documents)
     table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
         of_one = select_system(table, "uses=", system).select("query_id", "doc_id", pl.col("use").alias(name))

@@ -57,7 +57,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     none = averaged.select("query_id").clear()
     mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
     ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
-    rel = runs[0]._rel
+    rel = runs[0].rel
     return Scores(
         means,
         signature,

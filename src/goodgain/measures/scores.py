@@ -38,6 +38,7 @@ class Scores:
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null if it found none. Queries without judgments are left out.
         queries: the query ids in both run and qrels, and in only one of them.
+        rel: the `rel` of the call.
         ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
@@ -59,7 +60,7 @@ class Scores:
     _raised: pl.DataFrame | None
     _most: dict[str, float | None] | None
     queries: SharedQueries
-    _rel: float | None
+    rel: float | None
     notes: tuple[str, ...] = ()
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
@@ -140,7 +141,7 @@ class Scores:
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
         asked = parse_measure(measure) if isinstance(measure, str) else measure
-        names = [str(parse_measures(asked, rel=rel)[0]) for rel in (None, self._rel)]
+        names = [str(parse_measures(asked, rel=rel)[0]) for rel in (None, self.rel)]
         for name in names:
             if name in self.means:
                 return self.means[name]

@@ -14,6 +14,9 @@ from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 #: The largest label of the scale that the guideline's threshold is for.
 _LARGEST_LABEL = 4
 
+#: How the notices begin that say so much of a result that a report has them first.
+NO_LABEL = "no label of the qrels reaches the threshold"
+
 #: How a caller with an argument rel= names it: a format of its value.
 _SWITCH = "rel={0:g}"
 
@@ -66,7 +69,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
         notice(
-            f"no label of the qrels reaches the threshold of {names} (the largest is {largest:g}), so no document is relevant "
+            f"{NO_LABEL} of {names} (the largest is {largest:g}), so no document is relevant "
             f"there. Name the smallest relevant label: {min(beyond, key=str)(rel=largest)}"
         )
 
@@ -98,6 +101,6 @@ def warn_if_no_label_reaches(
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
-        f"no label of the qrels reaches the threshold {thresholds} (the largest is {largest:g}). So no document is good: CG, "
+        f"{NO_LABEL} {thresholds} (the largest is {largest:g}). So no document is good: CG, "
         f"SRE and others are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
     )

@@ -77,13 +77,22 @@ class Evidence:
     def systems(self) -> list[str]:
         return [*self.scores]
 
+    @property
+    def has_replicates(self) -> bool:
+        return any(of.replicates for of in self.scores.values())
+
+    def tell_cause(self, text: str) -> str:
+        """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
+        return f"Of the first runs: {text}" if self.has_replicates else text
+
 
 def list_queries(of: Evidence) -> pl.DataFrame:
     """Return a row for each query, measure and system.
 
     Returns:
         query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
-        for the base) and, of the explained measure, cause and first_differing_iteration.
+        for the base) and, of the explained measure, cause and first_differing_iteration (null where the first runs differ
+        the other way than the means).
     """
     ids = of.qrels.query_ids
     frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
@@ -97,6 +106,10 @@ def list_queries(of: Evidence) -> pl.DataFrame:
             part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
             if k and measure == str(of.explained.measure):
                 part = part.join(_find_main_causes(of, name), on="query_id", how="left", maintain_order="left")
+                # The first runs of two systems can differ the other way than the means over their runs.
+                agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
+                part = part.with_columns(pl.when(agrees).then(pl.col("cause", "first_differing_iteration")))
+                part = part.drop("of_first_runs")
             parts.append(part)
     table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
     about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
@@ -158,7 +171,10 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
-    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference."""
+    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference.
+
+    `of_first_runs` is this difference, that of the first run of each system.
+    """
     explanation, account = of.explanations[name], Account(of.explanations[name])
     queries = explanation.queries.select("query_id", "difference", "first_differing_iteration")
     causes = explanation.causes.filter(measure=str(of.explained.numerator))
@@ -169,7 +185,7 @@ def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
     main = main.select("query_id", cause=pl.Series(said, dtype=pl.String))
     found = queries.join(main, on="query_id", how="left", maintain_order="left")
     changed = pl.when(pl.col("difference") != 0)
-    return found.select("query_id", "cause", changed.then("first_differing_iteration"))
+    return found.select("query_id", "cause", changed.then("first_differing_iteration"), of_first_runs="difference")
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
@@ -214,22 +230,22 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
 
     wanted = pl.col("query_id").is_in(pl.Series(chosen, dtype=pl.String).implode())
     rel = of.explained.measure.rel
-    found: dict[str, dict[Any, Any]] = {}
+    found: dict[str, dict[Any, list[tuple[int, str, float | None]]]] = {}
     at: dict[str, dict[tuple[str, str], int]] = {}
     relevance = pl.col("relevance")
     kind = pl.when(relevance.is_null()).then(_UNJUDGED).when(relevance >= rel).then(_GOOD).otherwise(_OTHER)
     for name, searched in of.searched.items():
         firsts = searched.documents.filter(wanted).with_columns(kind=kind)
         again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
-        both = [part.select("query_id", "iteration", "kind", "doc_id") for part in (firsts, again)]
+        again = again.join(firsts.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"])
+        both = [part.select("query_id", "iteration", "kind", "doc_id", "relevance") for part in (firsts, again)]
         ordered = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
         found[name] = ordered.rows_by_key(["query_id", "iteration"])
         at[name] = _map_documents(firsts, "iteration")
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])
-    labels = _map_documents(of.qrels.largest.filter(wanted), "relevance")
     titles, urls = (_map_documents(of.results.titles.filter(wanted), column) for column in ("title", "url"))
     good = of.qrels.largest.filter(wanted, relevance >= rel).sort("relevance", "doc_id", descending=[True, False])
-    good_of = good.select("query_id", "doc_id").rows_by_key("query_id")
+    good_of = good.select("query_id", "doc_id", "relevance").rows_by_key("query_id")
     causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
     sentences = {
         name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
@@ -241,29 +257,30 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
         used = add_uses(good.select("query_id", "doc_id"), columns, of.uses)
         uses = {name: _map_documents(used, column) for column, name in columns.items()}
     for query_id in chosen:
-        documents: dict[str, int] = {}
+        # A document has one place for each label: labels can differ between iterations.
+        documents: dict[tuple[str, float | None], int] = {}
         searches = []
         for name in of.systems:
             iterations = []
             for k, (text,) in enumerate(texts.get((name, query_id), []), 1):
                 results = found[name].get((query_id, k), [])
-                codes = [4 * documents.setdefault(doc_id, len(documents)) + kind for kind, doc_id in results]
+                codes = [4 * documents.setdefault((one, label), len(documents)) + kind for kind, one, label in results]
                 iterations.append([text and shorten(text, _LONGEST), codes])
             searches.append(iterations)
         rows = [
             [
-                documents.setdefault(doc_id, len(documents)),
+                documents.setdefault((doc_id, label), len(documents)),
                 [at[name].get((query_id, doc_id)) for name in of.systems],
                 [code(causes[name].get((query_id, doc_id))) for name in of.explanations],
                 [code(uses[name].get((query_id, doc_id))) for name in uses],
             ]
-            for (doc_id,) in good_of.get(query_id, [])
+            for doc_id, label in good_of.get(query_id, [])
         ]
         described = []
-        for doc_id in documents:
+        for doc_id, label in documents:
             key = (query_id, doc_id)
-            described.append(_describe(doc_id, labels.get(key), titles.get(key), urls.get(key)))
-        said = [sentences[name].get(query_id) for name in of.explanations]
+            described.append(_describe(doc_id, label, titles.get(key), urls.get(key)))
+        said = [told and of.tell_cause(told) for told in (sentences[name].get(query_id) for name in of.explanations)]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
 

@@ -87,7 +87,10 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
             "At 0: queries that found no good document, or never searched. Searches after the last good one are wasted."
         )
         yield title, text, plots.iterations_used(ledger, qrels=of.qrels)
-    text = "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations."
+    text = (
+        "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations. Relevant "
+        f"are the good documents: labels of {of.explained.measure.rel:g} or higher."
+    )
     yield "Precision and recall", text, plots.precision_recall(of.recalls)
     if of.funnel is not None:
         text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."

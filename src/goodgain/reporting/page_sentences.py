@@ -12,6 +12,7 @@ from goodgain.comparing.comparison_tables import describe_costs
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
+from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration
@@ -101,7 +102,8 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
     idle = int(iterations.get_column("brought_nothing_good").sum())
     said = [
         f"Judged share of the unique results: {format_number(share, 2)}.",
-        f"{idle:,} of {count_of(iterations.height, 'iteration')} found no good document while some were missing.",
+        f"{idle:,} of {count_of(iterations.height, 'iteration')}{' of the first run' if scores.replicates else ''} found no "
+        "good document while some were missing.",
     ]
     lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)
     said += [
@@ -111,9 +113,18 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
     yield " ".join(said)
 
 
+def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
+    """Yield how many good documents a system returned, opened and cited on average; nothing without uses in judged queries."""
+    stages = ("returned", "opened", "cited")
+    for row in found.frame.filter(system=system).iter_rows(named=True):
+        means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
+        yield f"Good documents, mean over queries: {_join(means)}."
+
+
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
     """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
-    notes = [*(comparison.notes if comparison else ()), *notices]
+    # A report has no table of what is detectable.
+    notes = [note.replace(" in `detectable`", "") for note in (comparison.notes if comparison else ())] + [*notices]
     if comparison is None:
         notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
     elif (number := comparison.signature["queries"]) < _FEW_QUERIES:

@@ -21,7 +21,7 @@ from goodgain.comparing.explanation import explain_systems, search_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import check_uses, funnel
+from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.counting.run_in_blocks import read_whole
 from goodgain.counting.run_opening import map_documents, open_run
 from goodgain.errors import (
@@ -46,6 +46,7 @@ from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
+from goodgain.measures.thresholds import NO_LABEL
 from goodgain.reporting.iteration_curves import curve
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.reporting.page_data import Evidence, build_data, list_queries
@@ -54,6 +55,7 @@ from goodgain.reporting.page_sentences import (
     PLACES,
     describe_comparison,
     describe_explanation,
+    describe_funnel,
     describe_method,
     describe_one,
     describe_words,
@@ -211,6 +213,7 @@ def gather_evidence(
     with collect_notices(hear):
         asked = parse_measures(measures, rel=rel)
         parts = _choose_explained(asked, rel)
+        good = parts.measure.rel
         measured = parse_measures([*asked, parts.measure])
         comparison = None
         if others:
@@ -223,6 +226,7 @@ def gather_evidence(
         found = read_results_of([*systems], results).spell_as(searched)
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
+        uses = None if uses is None else read_uses_of([*systems], uses)
         texts = None if queries is None else read_queries(queries)
         evidence = Evidence(
             qrels=qrels,
@@ -234,23 +238,23 @@ def gather_evidence(
             explanations={
                 name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
             },
-            iterations=tabulate_iterations(searched, parts.measure.rel, found),
+            iterations=tabulate_iterations(searched, good, found),
             results=found,
             uses=uses,
-            funnel=None if uses is None else funnel(qrels, uses, parts.measure.rel),
+            funnel=None if uses is None else funnel(qrels, uses, good),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
             groups=None if groups is None else read_groups(groups, qrels.query_ids),
             curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
-            recalls=pr_curve(qrels, firsts, order=order, rel=1 if rel is None else rel),
-            ledgers={name: ledger(qrels, run, rel=rel) for name, run in firsts.items()},
+            recalls=pr_curve(qrels, firsts, order=order, rel=good),
+            ledgers={name: ledger(qrels, run, rel=good) for name, run in firsts.items()},
             details=min(details, len(qrels.query_ids)),
-            words=dict(describe_words(measured, parts.measure.rel)),
+            words=dict(describe_words(measured, good)),
             command=command or "Made in Python from data in memory.",
         )
     for text, one in given.items():
         notice(text, minor=one.minor)
     heard = [text for text, one in given.items() if not one.minor]
-    if any(len(of) > 1 for of in several.values()):
+    if evidence.has_replicates:
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
     return replace(evidence, doubts=tuple(list_doubts(comparison, heard)))
 
@@ -280,9 +284,10 @@ def _summarise(of: Evidence) -> list[str]:
     """Return the sentences of the first paragraphs."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
-        return [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
+        said = [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
+        return said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
     verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
-    return [*chain.from_iterable(zip(verdicts, whys, strict=True))]
+    return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
 
 
 def _build_tables(of: Evidence) -> list[Grid]:
@@ -303,11 +308,12 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         table = list_queries(of)
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
+    first = [one for one in of.doubts if NO_LABEL in one]
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
-        "summary": _summarise(of),
+        "summary": [*(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first), *_summarise(of)],
         "method": None if comparison is None else describe_method(comparison),
-        "doubts": of.doubts,
+        "doubts": [one for one in of.doubts if one not in first],
         "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
         "command": of.command,
     }
@@ -321,9 +327,10 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
     paragraphs = [*said["summary"], *([said["method"]] if said["method"] else [])]
     parts: list[Grid | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
-    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in of.doubts)]
+    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
-        parts += [Line(f"Why {name} differs from {explanation.base}", -1), *list(build_screen(explanation))[1:]]
+        title = of.tell_cause(f"Why {name} differs from {explanation.base}")
+        parts += [Line(title, -1), *list(build_screen(explanation))[1:]]
     return write_markdown([*parts, Line("How to make this again", -1), Line(of.command)])
 
 
@@ -352,7 +359,9 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         **safe,
         hashes=hashes,
         tables=_build_tables(of),
-        searched=list(dict.fromkeys(chain.from_iterable(map(describe_whole, of.explanations.values())))),
+        searched=[
+            *dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, of.explanations.values()))))
+        ],
         words=of.words,
         more=[] if comparison is None else build_grids(comparison, Layout()),
         legend=legend,
