@@ -13,7 +13,16 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, TextLines, lacks, number_lines, number_rows
+from goodgain.files.bad_rows import (
+    Frame,
+    FrameRows,
+    Problem,
+    RowSource,
+    TextLines,
+    lacks,
+    number_lines,
+    number_rows,
+)
 from goodgain.files.delimited import read_names
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
@@ -139,16 +148,6 @@ class OpenFrame(NamedTuple):
 def exists(path: str | os.PathLike[str]) -> bool:
     """Return whether there is a file or folder of this name; Path.exists raises errors for long texts."""
     return os.path.exists(path)  # noqa: PTH110  # any text
-
-
-def load_data_set(dataset_id: str) -> Any:
-    """Return a data set of ir_datasets; None without the library or such a data set."""
-    try:
-        import ir_datasets
-
-        return ir_datasets.load(dataset_id)
-    except (ImportError, KeyError, ValueError):
-        return None
 
 
 #: The tasks of tau-bench's banking domain: the documents that a task needs.

@@ -21,7 +21,6 @@ from goodgain.files.bad_rows import (
     check_rows,
     number_lines,
     number_rows,
-    quote,
 )
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
@@ -37,7 +36,6 @@ from goodgain.formats.any_source import (
     find_header,
     find_problems,
     is_of_tasks,
-    load_data_set,
     open_source,
     warn_of_understood_columns,
 )
@@ -53,6 +51,7 @@ from goodgain.formats.label_rules import (
     keep_whole_labels,
     take_out_null_labels,
 )
+from goodgain.formats.texts import read_judged_data_set
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
@@ -291,7 +290,7 @@ def load_qrels(
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not exists(source):
         dataset_id, columns = str(source), None
-        source = _read_data_set(dataset_id)
+        source = read_judged_data_set(dataset_id)
     name, (opened, rows, found), is_text = open_source(
         source, QRELS, errors=errors, columns=check_columns(columns), label=label
     )
@@ -328,20 +327,6 @@ def _read_judgments(
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
     return frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items()), rows
-
-
-def _read_data_set(dataset_id: str) -> Any:
-    dataset = load_data_set(dataset_id)
-    if dataset is None:
-        raise InputError(
-            f"{quote(dataset_id)}: no such file, and not an ir_datasets id; give the path of a readable file"
-        )
-    if not dataset.has_qrels():
-        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
-    try:
-        return list(dataset.qrels_iter())
-    except Exception as error:  # any error of a download or a parser
-        raise InputError(f"{dataset_id}: ir_datasets did not return its qrels ({error}). Give a file") from error
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""Texts of queries and documents, from files, frames and dicts."""
+"""Texts of queries and documents, from files, frames, dicts and ir_datasets; and the data sets of ir_datasets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, quote
 from goodgain.files.opening import read_lines, separator_by_name
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
-from goodgain.formats.any_source import exists, load_data_set
+from goodgain.formats.any_source import exists
 from goodgain.schema import BLANKS
 
 #: Names of the column with the text of a query.
@@ -123,3 +123,28 @@ def _read_data_set(name: str) -> pl.DataFrame | None:
         text = fields.get("text") or fields.get("title") or query.default_text()
         rows.append((query.query_id, text, fields.get("description")))
     return pl.DataFrame(rows, schema=["query_id", "text", "description"], orient="row")
+
+
+def load_data_set(dataset_id: str) -> Any:
+    """Return a data set of ir_datasets; None without the library or such a data set."""
+    try:
+        import ir_datasets
+
+        return ir_datasets.load(dataset_id)
+    except (ImportError, KeyError, ValueError):
+        return None
+
+
+def read_judged_data_set(dataset_id: str) -> Any:
+    """Return the judgments of a data set of ir_datasets, as its named tuples."""
+    dataset = load_data_set(dataset_id)
+    if dataset is None:
+        raise InputError(
+            f"{quote(dataset_id)}: no such file, and not an ir_datasets id; give the path of a readable file"
+        )
+    if not dataset.has_qrels():
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
+    try:
+        return list(dataset.qrels_iter())
+    except Exception as error:  # any error of a download or a parser
+        raise InputError(f"{dataset_id}: ir_datasets did not return its qrels ({error}). Give a file") from error
