@@ -236,3 +236,10 @@ def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: P
     assert re.search(rf"nCG@3 ↑ +{means[0]:.4f} +{means[1]:.4f} .*better", plain)
     assert "1 query never searched in old: case-06" in plain
     assert len(_without_queries_needed(plain).split()) <= 120
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "json"])
+def test_the_notes_of_a_comparison_name_options_in_every_form(form: str) -> None:
+    folder = ROOT / "qrels_examples" / "unjudged"
+    out, _ = goodgain("compare", folder / "qrels.txt", folder / "old.run", folder / "new.run", "-m", "CG@2", "-o", form)
+    assert "possible effect with --bounds." in out and "bounds=True" not in out
