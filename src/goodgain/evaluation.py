@@ -304,7 +304,8 @@ def count_with_notices(
     iterated = run if iterates else None
     coverage = measure_coverage(counts)
     warn_if_misleading(coverage, labels=qrels.labels, low=iterates, iterated=iterated)
-    warn_of_unjoined_documents(qrels, run, coverage)
+    if iterates:
+        warn_of_unjoined_documents(qrels, run, coverage)
     return counts
 
 

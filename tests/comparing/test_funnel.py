@@ -494,7 +494,7 @@ def test_uses_of_chunks_and_documents_of_a_run_are_refused_together(tmp_path: Pa
     for command in ("explain", "report"):
         done = run_command(command, *inputs, "-o", tmp_path / "out.md")
         assert done.returncode == 2
-        assert "--uses: has the ids of chunks, and --documents replaces them." in done.stderr
+        assert "--uses has ids of chunks, but --documents maps the run to documents." in done.stderr
 
 
 def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tmp_path: Path) -> None:
@@ -579,3 +579,11 @@ def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_p
         InputError, match=r"opens_per_good is a ratio of sums .*\. gg\.funnel computes it for each system"
     ):
         gg.compare(qrels, runs, "RR", outcomes=alone)
+
+
+@pytest.mark.parametrize("value", ['["q"]', "1.5", "true", '{"a": 1}'])
+def test_an_id_that_is_no_text_is_an_error(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "uses.jsonl"
+    path.write_text(f'{{"query_id": {value}, "system": "a", "doc_id": "d", "returned_at": 1, "opens": 0}}\n')
+    with pytest.raises(gg.InputError, match="is not a query_id"):
+        gg.funnel({"q": {"d": 2}}, path)

@@ -142,3 +142,19 @@ def test_a_run_of_which_nothing_is_judged_is_shown_beside_the_qrels(
 def test_one_judged_document_is_enough() -> None:
     with pytest.warns(gg.GoodgainNotice, match="coverage is low: 0.50 of the 2 unique results"):
         gg.evaluate({"q": {"d1": 2}}, in_one_search({"q": {"d1": 1.0, "D1": 0.5}}), "nDCG@10")
+
+
+def test_every_call_says_that_nothing_is_judged_and_a_query_of_many_results_costs_little() -> None:
+    run = gg.read_run(in_one_search({"q": {f"D{k}": float(k) for k in range(5_000)}}))
+    qrels = gg.read_qrels({"q": {f"d{k}": 1 for k in range(5_000)}})
+    for _ in range(2):
+        with pytest.warns(gg.GoodgainNotice, match=r"the run has 'D0', the qrels have 'd0'"):
+            assert gg.evaluate(qrels, run, "RR").mean() == {"RR": 0.0}
+
+
+def test_labels_of_other_iterations_are_not_other_documents() -> None:
+    rows = pl.DataFrame({"query_id": "q", "iteration": "2", "doc_id": ["a"], "relevance": [2.0]})
+    qrels = gg.read_qrels(rows, labels="iteration")
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    with pytest.warns(gg.GoodgainNotice, match=r"coverage is low: 0\.00 of the 2 unique results have a label"):
+        gg.evaluate(qrels, run, "CG")

@@ -242,3 +242,16 @@ def test_what_people_have_ends_in_the_right_numbers_or_in_the_remedy(case: str, 
     else:
         with pytest.raises((gg.InputError, gg.GoodgainNotice), match=remedy):  # a notice is an error in these tests
             call(tmp_path)
+
+
+def test_a_row_read_as_the_header_is_an_error_and_a_frame_may_have_numbers_as_names(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.csv"
+    path.write_text("q1,0,a,1\nq2,0,x,1\n")
+    for columns in (None, {"q1": "query_id", "a": "doc_id", "1": "relevance"}):
+        with pytest.raises(
+            gg.InputError, match="has a number as its name, so the first row seems to be read as the header"
+        ):
+            gg.read_qrels(path, columns=columns)
+    frame = pl.DataFrame({"1": ["q"], "2": ["d"], "3": [2]})
+    judged = gg.read_qrels(frame, columns={"1": "query_id", "2": "doc_id", "3": "relevance"})
+    assert judged.frame.height == 1

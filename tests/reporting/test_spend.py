@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -181,6 +182,18 @@ def test_costs_are_those_of_the_iteration_number_in_the_run(numbers: tuple[int, 
     costs = pl.DataFrame({"query_id": "q", "iteration": numbers, "cost": [1.0, 5.0]})
     found = gg.curve({"q": {"a": 3, "b": 2}}, {"g": run}, "CG", over="cost", costs=costs, resamples=0)
     assert found.select("spend", "mean").rows() == [(1.0, 3.0), (6.0, 5.0)]
+
+
+def test_costs_from_1_fit_a_run_from_0_and_an_iteration_0_beside_them_is_an_error() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": (0, 1), "doc_id": ["a", "b"]})
+    rows = {"query_id": "q", "iteration": (1, 2), "cost": [10.0, 10.0]}
+    over_cost = partial(gg.curve, {"q": {"a": 3, "b": 2}}, {"g": run}, "CG", over="cost", resamples=0)
+    assert over_cost(costs=pl.DataFrame(rows)).select("spend", "mean").rows() == [(10.0, 3.0), (20.0, 5.0)]
+    whole = pl.DataFrame({"query_id": "q", "iteration": (0, 1, 2), "cost": [1000.0, 10.0, 10.0]})
+    with pytest.raises(
+        gg.InputError, match="iteration 0 of g can be the query as a whole, or the first search of its run"
+    ):
+        over_cost(costs=whole)
 
 
 def test_costs_of_an_iteration_that_the_run_lacks_are_named() -> None:

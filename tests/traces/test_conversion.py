@@ -217,6 +217,7 @@ def test_a_directory_stands_for_the_traces_in_it(chat: Path) -> None:
         (lambda folder: _write(folder / "e.json.gz", b"\x1f\x8b\x08\x00"), "truncated or damaged"),
         (lambda folder: [_write(folder / "e.json", "[]")] * 2, "given twice"),
         (lambda folder: '[{"role": "user"}]' * 100, "name too long; give the path of a readable file"),
+        (lambda folder: folder / "a\0b.json", "give the path of a readable file"),
     ],
 )  # fmt: skip
 def test_what_is_no_trace_is_one_error(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:

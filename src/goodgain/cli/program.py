@@ -145,7 +145,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 def example(directory: Path) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
-    Name it qrels_examples to run the commands in the README and in every --help.
+    Name it qrels_examples to run the commands in the README and in almost every --help.
     """
     if directory.exists():
         raise InputError(f"{directory}: the folder exists already; name a new folder")

@@ -55,8 +55,8 @@ class Comparison:
         detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
             difference, queries, power, replicates. The first row is the smallest difference that these queries show with
             power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the number
-            of runs of each system that it takes on these queries. Null: no number suffices. The randomisation test decides,
-            so fewer queries than can be significant (6 at alpha .05) show no difference, and none takes fewer.
+            of runs of each system that it takes on these queries. Null: no number suffices. On fewer
+            queries than the randomisation test needs (6 at alpha .05) the difference is null.
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.

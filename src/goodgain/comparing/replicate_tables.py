@@ -219,7 +219,7 @@ def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float
     if all(known["difference"] is not None for known, _ in pairs[:most]):
         return said
     least = count_least_queries(alpha)
-    return f"Fewer than {least} queries cannot be significant at {alpha:g}. {said[0].upper()}{said[1:]}"
+    return f"With fewer than {least} queries no difference can be significant at {alpha:g}. {said[0].upper()}{said[1:]}"
 
 
 def _describe_needed(needed: Mapping[str, Any], asked: str) -> str:

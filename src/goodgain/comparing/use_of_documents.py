@@ -261,8 +261,10 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
     """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
-    if uses is not None and qrels.documents:
-        raise InputError("uses=: has the ids of chunks, and documents= replaces them. Leave out one of both.")
+    if uses is not None and qrels.documents and qrels.documents.get("documents_of") != "qrels":
+        raise InputError(
+            "uses= has ids of chunks, but documents= maps the run to documents. Leave out uses= or documents=."
+        )
 
 
 def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:

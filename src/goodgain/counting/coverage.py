@@ -201,7 +201,8 @@ def warn_if_misleading(
             "for any iteration. Number the iterations of the run from 1 to match the labels."
         )
     warn_if_few_shared(coverage.queries)
-    if low and coverage.share and coverage.share < LOW_COVERAGE:  # of a share of 0 the documents are named elsewhere
+    # warn_of_unjoined_documents reports a share of 0, unless labels are by iteration
+    if low and coverage.share is not None and coverage.share < LOW_COVERAGE and (coverage.share or labels is not None):
         notice(
             f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
             f"{list_shares(coverage.tabulate())}); most measures count the others as not relevant. Judge more of them "

@@ -8,6 +8,7 @@ from goodgain.counting.coverage import Coverage
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
 from goodgain.dedup.urls import find_other_spellings
+from goodgain.errors import notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import warn_once
@@ -23,25 +24,26 @@ def warn_of_unjoined_documents(qrels: Qrels, run: Run | RunFile, coverage: Cover
     A sample is compared, so large runs take no longer.
     """
     judgments = qrels.frame.select("query_id", "doc_id")
-    if not _warn_of_url_variants(judgments, run) and coverage.share == 0:
+    has_variants = _warn_of_url_variants(judgments, run)
+    if coverage.share == 0 and not has_variants and qrels.labels is None:
         example = _show_example(judgments, sample_rows(run).filter(pl.col("doc_id") != EMPTY_DOC))
-        warn_once(
-            run,
+        notice(
             f"coverage is low: none of the {coverage.unique:,} unique results has a label{example}. Check that both use the "
-            "same doc_ids. If they do, judge some results (goodgain pool lists them).",
+            "same doc_ids. If they do, judge some results (goodgain pool lists them)."
         )
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
     """Return ids of a run and of qrels in one query; two that differ in case and signs alone, if there are any."""
-    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"[\W_]", "")
-    pairs = rows.with_columns(plain=plain).join(judgments.with_columns(plain=plain), on=["query_id", "plain"])
-    if pairs.is_empty():
-        pairs = rows.join(judgments, on="query_id")
-    for query_id, found, known in (
-        pairs.select("query_id", "doc_id", "doc_id_right").bottom_k(1, by=pl.all()).iter_rows()
-    ):
-        return f" (in query {query_id} the run has {quote(found)}, the qrels have {quote(known)})"
+    judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
+    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"[\W_]", "").alias("plain")
+    for keys in (["query_id", plain], ["query_id"]):
+        found, known = (of.group_by(keys).agg(pl.col("doc_id").min()) for of in (rows, judgments))
+        pairs = found.join(known, on=[key for key in ("query_id", "plain") if key in found.columns], suffix="_known")
+        for query_id, ours, theirs in (
+            pairs.select("query_id", "doc_id", "doc_id_known").sort(pl.all()).head(1).iter_rows()
+        ):
+            return f" (in query {query_id} the run has {quote(ours)}, the qrels have {quote(theirs)})"
     return ""
 
 

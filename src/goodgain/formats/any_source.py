@@ -204,7 +204,7 @@ def _open_table(
     if isinstance(rows, TextLines) and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
-        _check_columns_found(names, known, found, str(path))
+        _check_columns_found(names, known, found, str(path), is_text=content is not None)
     if any("." in name for name in columns) and "relevance" in frame.columns and isinstance(rows, TextLines):
         # A record may list a document twice, with a paragraph that supports and one that does not.
         record = pl.Series("record", rows.lines)
@@ -275,9 +275,11 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     return OpenFrame(selected, FrameRows(label), found)
 
 
-def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
+def _check_columns_found(
+    names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
+) -> None:
     missing = [name for name in table.required if name not in found.names.values()]
-    used = [name for name in names if missing or name in found.names]
+    used = [name for name in names if missing or (name in found.names and (is_text or name not in found.renamed))]
     if number := next((name for name in used if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name)), None):
         raise InputError(
             f"{label}: the column {number!r} has a number as its name, so the first row seems to be read as the header; give the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -156,6 +156,8 @@ def _open_table(
             content, shown = put_on_lines(content, path)
             rows = [value for _, value in iterate_objects(content, BadLines(shown, content, None).refuse)]
             names = dict.fromkeys(name for row in rows for name in row)
+            for row in rows:
+                _check_ids(row, label)
             columns = {name: [_write_value(row.get(name)) for row in rows] for name in names}
             frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
         elif not has_columns and container(path) == "text" and argument == "uses=":
@@ -166,6 +168,14 @@ def _open_table(
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
     return frame, label
+
+
+def _check_ids(row: Mapping[str, Any], label: str) -> None:
+    """Raise InputError for ids that are neither texts nor whole numbers: they would join nothing."""
+    for name in ("query_id", "doc_id", "system"):
+        value = row.get(name)
+        if isinstance(value, bool) or not isinstance(value, str | int | None):
+            raise InputError(f"{label}: {json.dumps(value)[:80]} is not a {name}. Write it as text.")
 
 
 def _write_value(value: Any) -> str | None:

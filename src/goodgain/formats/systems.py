@@ -36,7 +36,7 @@ def is_replicates(source: Any) -> bool:
 
 
 def list_runs(source: Any) -> list[Any]:
-    """Return the runs of a system, one or several; so also for the files of an argument."""
+    """Return the runs of a system, one or several. Also used for the files of an argument."""
     return source if is_replicates(source) else [source]
 
 

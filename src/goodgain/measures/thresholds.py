@@ -10,11 +10,12 @@ import polars as pl
 
 from goodgain.errors import notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
+from goodgain.measures.names import is_computed_here
 
 #: The largest label of the scale that the guideline's threshold is for.
 _LARGEST_LABEL = 4
 
-#: How the notices begin that say so much of a result that a report has them first.
+#: The beginning of notices that a report shows first.
 NO_LABEL = "no label of the qrels reaches the threshold"
 
 #: How a caller with an argument rel= names it: a format of its value.
@@ -68,9 +69,14 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
             beyond.append(measure)
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
+        ours = [measure for measure in beyond if is_computed_here(measure)]
+        remedy = (
+            f"Name the smallest relevant label: {min(ours, key=str)(rel=largest)}"
+            if ours
+            else "Scale the labels to whole numbers."
+        )
         notice(
-            f"{NO_LABEL} of {names} (the largest is {largest:g}), so no document is relevant "
-            f"there. Name the smallest relevant label: {min(beyond, key=str)(rel=largest)}"
+            f"{NO_LABEL} of {names} (the largest is {largest:g}), so these measures find no relevant document. {remedy}"
         )
 
 

@@ -88,8 +88,14 @@ def read_spends(
     for name, of in ledgers.items():
         here = select_costs(table, name, [*ledgers]).drop_nulls(over)
         here = here.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
-        # the ledger numbers iterations 1..N; costs have the numbers of the run
-        numbered = of.ledger.with_columns(number=of.numbers)
+        # the ledger numbers iterations 1..N; costs have the numbers of the run, or begin with 1
+        from_0, has_0 = of.numbers.min() == 0, bool((here.get_column("number") == 0).any())
+        numbered = of.ledger.with_columns(number=of.numbers + int(from_0 and not has_0))
+        if from_0 and has_0 and _find_others(here, numbered).height:
+            raise InputError(
+                f"costs=: iteration 0 of {name} can be the query as a whole, or the first search of its run. Number the searches "
+                "of the run from 1."
+            )
         rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
         known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
         if len(here) and known[name].is_empty() and not (here.get_column("number") > 0).any():
@@ -101,10 +107,15 @@ def read_spends(
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
+def _find_others(costs: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """Return the costs of iterations that the run lacks, in the queries that it has."""
+    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
+    return of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
+
+
 def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledger: pl.DataFrame) -> None:
     """Give a notice of costs of iterations that the run lacks, in the queries that it has."""
-    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
-    others = of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
+    others = _find_others(costs, ledger)
     if len(others):
         query_id, number = others.select(_NUMBER).row(0)
         notice(

@@ -236,12 +236,7 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
 
     An agent may have a tool that it never calls.
     """
-    if (
-        isinstance(is_search, ChosenTools)
-        and is_search.rule is None
-        and called
-        and not any(map(is_search.find, called))
-    ):
+    if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(
             f"tools={[*is_search.decisions]!r}: no tool in these logs is called {names}; they call {others}"

@@ -255,14 +255,16 @@ class CallFinder:
                 by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
                 unanswered.append(one)
             elif one.text is None and not one.traces:
-                unanswered = [other for other in unanswered if other.call and not other.call.answered]
-                waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
-                waiting = [other for other in waiting if one.query in (None, other.query)]
+                waiting: list[Found] = []
+                if not named:
+                    unanswered = [other for other in unanswered if other.call and not other.call.answered]
+                    waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
+                    waiting = [other for other in waiting if one.query in (None, other.query)]
                 if not named and not waiting:
                     if one.is_sure and one.tool is not None and self._is_search(one.tool):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
-                guesses += [(one, waiting)] if not named and len(waiting) > 1 else []
+                guesses += [(one, waiting)] if len(waiting) > 1 else []
                 self._answer((named or waiting)[0], one)
             kept.append(one)
         for answer, waiting in guesses:

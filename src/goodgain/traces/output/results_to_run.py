@@ -92,13 +92,13 @@ def name_results(results: Any) -> pl.DataFrame:
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
-def list_searches(results: Any, *, system: str | None = None) -> pl.DataFrame:
-    """Return the searches of one system in a results frame.
+def list_searches(results: Any) -> pl.DataFrame:
+    """Return the searches in a results frame of one system.
 
     Returns:
         query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
     """
-    rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), system, None))
+    rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 

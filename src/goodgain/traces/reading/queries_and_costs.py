@@ -36,11 +36,13 @@ class Query(NamedTuple):
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
     """Read the queries of a trace: its last turn, its last turn that searched, or all its turns."""
-    count_unknown(trace.unknown, options, summary)
+    if options.strict:
+        count_unknown(trace.unknown, options, summary)
     used = _choose_turns(trace, options)
     if options.query_text is not None:
         _set_question(trace, used[0], options.query_text)
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
+    count_unknown(trace.unknown, options, summary)  # of traces that are read
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)

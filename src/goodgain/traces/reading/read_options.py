@@ -73,7 +73,7 @@ class ReadOptions:
 
     @cached_property
     def tool_rule(self) -> ChosenTools:
-        """What `tools` says."""
+        """Whether a tool searches, by `tools`."""
         return make_tool_predicate(self.tools)
 
     @property

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
-from goodgain.files.opening import compression, explain_read_errors, make_path, open_plain
+from goodgain.files.opening import compression, error_reason, explain_read_errors, make_path, open_plain
 from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs, read_head
 from goodgain.traces.reading.known_formats import detect_format, formats, get_format
 
@@ -88,7 +88,10 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def _list_files_at(path: Path) -> list[Path]:
-    mode = path.stat().st_mode  # fails if there is no such file, or if a log passed as text is too long for a name
+    try:
+        mode = path.stat().st_mode  # fails if there is no such file, or if a log passed as text is too long for a name
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
     if stat.S_ISDIR(mode):
         if whole := [file for known in formats().values() for file in known.find(path)]:
             return whole
