@@ -95,7 +95,7 @@ def test_a_line_has_the_rel_and_the_outcomes_of_what_it_checks() -> None:
         {"query_id": [*labels] * 2, "system": ["half"] * 6 + ["whole"] * 6, "solved": [0] * 6 + [1] * 6}
     )
     runs, options = {"half": half, "whole": whole}, {"baseline": "half", "outcomes": solved}
-    found = gg.compare(labels, runs, "nCG", rel=1, require=["solved>=1", "nCG>=1"], **options)  # type: ignore[arg-type]
+    found = gg.compare(labels, runs, "nCG", rel=1, require=["solved>=1", "nCG>=1"], **options)  # type: ignore[arg-type]  # options of any type
     outcomes = gg.check(found, ["nCG>=baseline", "solved>=baseline", "nCG(rel=1)>=1"])
     assert [(one.value, one.baseline, one.p) for one in outcomes] == [
         (1.0, 0.5, 0.03125),

@@ -366,7 +366,7 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
             lambda: plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"), system="lean"),
             "no pair matches; give one of: system='repeating', against='lean'",
         ),
-        (lambda: plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"), system=1), "no pair matches"),  # type: ignore[arg-type]
+        (lambda: plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"), system=1), "no pair matches"),  # type: ignore[arg-type]  # a number
     ],
 )
 def test_what_cannot_be_drawn_is_an_error_with_its_remedy(call: Any, message: str) -> None:

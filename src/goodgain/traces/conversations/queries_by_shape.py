@@ -91,11 +91,11 @@ def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callab
             source.summary.ids_from = source.summary.ids_from or name
             whole = _list_whole_records(calls, find_id)
             return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
-    if all((key := _find_asked(one)) and not _has_list(one, key.place) for one in calls):
-        return partial(_find_run, find=_find_asked, whole=set(), of_runs=all(map(_find_trial, calls)))
+    if all((key := _find_by_question(one)) and not _has_list(one, key.place) for one in calls):
+        return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
     if level := _find_level(calls):
         return partial(_find_record, level=level)
-    return partial(_find_named, places=_find_conversations(calls, value))
+    return partial(_find_by_key, places=_find_conversations(calls, value))
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
@@ -138,7 +138,7 @@ def _find_id(one: Found, name: str) -> Key | None:
     return None
 
 
-def _find_asked(one: Found) -> Key | None:
+def _find_by_question(one: Found) -> Key | None:
     """Return the place of the outermost object around a call that has a question, and the question."""
     place, holder = next(((place, holder) for place, holder in one.holders if _find_question(holder)), ((), None))
     asked = _find_question(holder, _ASKED)
@@ -151,7 +151,7 @@ def _find_record(one: Found, level: int) -> Key | None:
     return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
 
 
-def _find_named(one: Found, places: set[Place]) -> Key | None:
+def _find_by_key(one: Found, places: set[Place]) -> Key | None:
     """Return which of these places holds a call, with its last key as the id; without places all calls are of one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
