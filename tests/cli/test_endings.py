@@ -234,6 +234,22 @@ def test_a_signal_leaves_neither_files_nor_processes(tmp_path: Path, number: sig
     _wait_until(lambda: not _is_alive(process.pid))
 
 
+def test_an_interrupt_while_a_process_sends_a_result_ends_at_once() -> None:
+    code = """
+from goodgain.traces.reading.trace_files_and_tasks import _open_pool
+try:
+    with _open_pool(1) as pool:
+        pool.submit(bytes, 200_000_000)
+        while not pool._result_queue._reader.poll(0.01):
+            pass
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("ended")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "ended\n"
+
+
 @pytest.mark.slow
 def test_processes_end_with_one_that_was_killed(tmp_path: Path) -> None:
     _write_log(tmp_path / "log.jsonl", megabytes=34)

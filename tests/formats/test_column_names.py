@@ -92,7 +92,7 @@ def test_trec_text_under_these_names_is_read_as_before(tmp_path: Path) -> None:
         ("query_id,doc_id,score\nq,a,1,2\n", "line 2: 'q,a,1,2' has 4 values, the header has 3 names"),
         ("query_id,doc_id,doc_id\nq,a,1\n", "has two columns 'doc_id'"),
         ("topic,doc_id\nq,a\n", "no column 'query_id'.*columns="),
-        ("q,1,a,1,2.0,t\n", "no column 'query_id'"),
+        ("q,1,a,1,2.0,t\n", "the column '1' has a number as its name"),
         ("query_id,doc_id,score\n,a,1\n", "has no query_id"),
         ("query_id,doc_id,score\nq,\xff,1\n", "UTF-8"),
     ],

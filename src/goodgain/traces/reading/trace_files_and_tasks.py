@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
@@ -207,6 +207,9 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in list((pool._processes or {}).values()):  # kill_workers() exists from Python 3.14 on
             process.kill()
+        # The pool waits for the rest of a result whose process was killed while it sent it, as long as somebody could write it.
+        results: Any = pool._result_queue
+        results._writer.close()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
