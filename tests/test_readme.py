@@ -125,6 +125,7 @@ def test_the_table_of_measures_has_each_with_its_direction() -> None:
         assert better.strip("* ") in (MEASURES[name].declaration.better, "")
 
 
+@pytest.mark.slow
 def test_make_demo_scores_examples_that_exist_and_writes_pictures_and_a_report(checkout: Path) -> None:
     make = subprocess.run(
         ["make", "--no-print-directory", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True

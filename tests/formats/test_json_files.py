@@ -37,6 +37,7 @@ def test_a_file_of_one_object_of_objects_gives_what_the_dict_gives(
     assert gg.read_run(run).name == "run"
 
 
+@pytest.mark.slow
 def test_what_ranx_saves_is_read_as_it_is(tmp_path: Path) -> None:
     import ranx
 

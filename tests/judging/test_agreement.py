@@ -201,6 +201,7 @@ def simulate_judges(random: np.random.Generator, documents: int, *, queries: int
     return frame_of(*rows)
 
 
+@pytest.mark.slow
 def test_intervals_cover_kappa_and_alpha() -> None:
     rounds, covered = how_many(40, full=400), Counter[str]()
     random = np.random.default_rng(1)
