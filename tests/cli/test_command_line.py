@@ -305,7 +305,15 @@ def test_the_real_sessions_agree_with_ir_measures() -> None:
     assert printed == pytest.approx({str(measure): value for measure, value in found.items()}, abs=1e-12, rel=1e-12)
 
 
-def test_what_is_heavy_waits_until_it_is_needed() -> None:
-    heavy = ["numba", "pandas", "pyarrow", "ranx", "rich", "scipy"]
-    code = f"import sys, goodgain; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+HEAVY = ["numba", "pandas", "pyarrow", "ranx", "rich", "scipy"]
+HEAVY += ["goodgain.dedup", "goodgain.judging", "goodgain.labelling", "goodgain.traces"]
+EVALUATE = (
+    f"from goodgain.cli.program import program; program(['evaluate', {str(QRELS)!r}, {str(RUN)!r}, 'SRR'], 'goodgain')"
+)
+
+
+@pytest.mark.parametrize("code", ["import goodgain", EVALUATE])
+def test_what_is_heavy_waits_until_it_is_needed(code: str) -> None:
+    code = f"import atexit, sys; atexit.register(lambda: print({{*sys.modules}} & {{*{HEAVY}}})); {code}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.cli.notices_and_progress import find_options, name_options
+from goodgain.cli.notices_and_progress import name_options
 from goodgain.cli.program import program
 from tests.cli.test_terminals import run_on_terminal, show_screen
 from tests.support import make_two_logs
@@ -112,7 +112,7 @@ def test_help_lists_the_commands_in_the_order_of_work_with_whole_summaries() -> 
     ],
 )
 def test_messages_name_options_where_python_has_arguments(python: str, command_line: str) -> None:
-    assert name_options(python, find_options(program)) == command_line
+    assert name_options(python, program) == command_line
 
 
 def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
-from goodgain.cli.notices_and_progress import find_options, name_options, notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.compare_systems import add_fixed_iterations
@@ -141,8 +141,8 @@ def compare(
             comparison = compare_runs(
                 judged, systems, wanted, rel=rel, baseline=base, require=lines, columns=columns, **settings
             )
-        options = find_options(click.get_current_context().command)
-        comparison = replace(comparison, notes=tuple(name_options(note, options) for note in comparison.notes))
+        command = click.get_current_context().command
+        comparison = replace(comparison, notes=tuple(name_options(note, command) for note in comparison.notes))
         if not brief:
             with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
             shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from enum import IntEnum
 from pathlib import Path
@@ -43,10 +43,10 @@ class _Terminated(BaseException):
     """Raised on a signal, its argument, to let context managers clean up."""
 
 
-def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option] | None = None) -> int:
+def run_to_end(program: Callable[[], object], command: click.Command | None = None) -> int:
     """Call the program and return its exit status; print every error as a sentence on standard error.
 
-    In the sentences of our own errors, `options` replace Python arguments.
+    In the sentences of our own errors, the options of `command` replace Python arguments.
     """
     with _open_standard_streams():
         try:
@@ -56,8 +56,8 @@ def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option
             return status if isinstance(status, int) else ExitStatus.DONE
         except (Exception, KeyboardInterrupt, _Terminated, pl.exceptions.PanicException) as error:
             status, sentence = _explain(error)
-            if isinstance(error, GoodgainError):
-                sentence = name_options(sentence, options or {})
+            if isinstance(error, GoodgainError) and command is not None:
+                sentence = name_options(sentence, command)
             if sentence:
                 with suppress(OSError, ValueError):  # standard error may be full or closed
                     print(f"goodgain: {sentence}", file=sys.stderr, flush=True)

@@ -24,8 +24,6 @@ from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import name_runs
-from goodgain.judging.aggregation import aggregate
-from goodgain.judging.conclusions_from_model_labels import estimate_means
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -190,6 +188,8 @@ def _list_means(
 
 def _read_people(human: str, runs: Sequence[str], reading: Mapping[str, Any]) -> Qrels:
     """Return people's labels with the ids of the qrels: --documents maps both alike."""
+    from goodgain.judging.aggregation import aggregate
+
     people: Qrels = load_qrels(aggregate(human, how="mean"))
     mapping = {name: reading[name] for name in ("documents", "documents_of", "chunks")}
     if mapping["documents"] is not None:
@@ -208,6 +208,8 @@ def _list_corrected_means(
         shared.say(f"{shown}: a sum over queries, left out of the corrected means")
     if not averaged:
         raise InputError("--human corrects means, and these measures are sums. Name another measure")
+    from goodgain.judging.conclusions_from_model_labels import estimate_means
+
     found = {system: estimate_means(people, qrels, run, averaged) for system, run in systems.items()}
     one = next(iter(next(iter(found.values())).values()))
     shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")

@@ -12,7 +12,6 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.errors_and_exit_status import ExitStatus
 from goodgain.cli.printed_tables import write_output
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.gate_reports import write_junit
 from goodgain.comparing.requirements import Outcome, Requirement, check_requirements, forbids_improvement
 from goodgain.errors import notice
 from goodgain.measures.scores import Scores
@@ -68,6 +67,8 @@ def check_lines(
     for outcome in outcomes:
         shared.say(outcome)
     if junit is not None:
+        from goodgain.comparing.gate_reports import write_junit  # takes 25 ms to import
+
         write_output(write_junit(outcomes), shared.Output("xml", junit))
     return outcomes
 

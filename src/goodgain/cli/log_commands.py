@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import find_options, name_options, show_progress
+from goodgain.cli.notices_and_progress import name_options, show_progress
 from goodgain.dedup import deduplicate, normalise_url
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists
@@ -65,7 +65,7 @@ reading_options = shared.join_options(
 def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
         for line in explain_format(Path(value), ReadOptions()):
-            print(name_options(line, find_options(context.command)))
+            print(name_options(line, context.command))
         context.exit()
 
 
@@ -145,7 +145,7 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
             progress=partial(tell, "reading logs"),
             **options,
         )
-    shared.say(name_options(str(conversion.summary), find_options(click.get_current_context().command)))
+    shared.say(name_options(str(conversion.summary), click.get_current_context().command))
 
 
 def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:

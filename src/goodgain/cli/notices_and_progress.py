@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any
@@ -27,10 +27,10 @@ _ARGUMENT = re.compile(
 )
 
 
-def name_options(text: str, options: Mapping[str, click.Option]) -> str:
-    """Replace each Python argument in a message by its option of the command line.
+def name_options(text: str, command: click.Command) -> str:
+    """Replace each Python argument in a message by the option of a command or its subcommands.
 
-    >>> name_options("read it with labels='iteration'", {"labels": click.Option(["--labels"])})
+    >>> name_options("read it with labels='iteration'", click.Command("evaluate", params=[click.Option(["--labels"])]))
     'read it with --labels iteration'
     """
 
@@ -38,7 +38,7 @@ def name_options(text: str, options: Mapping[str, click.Option]) -> str:
         argument = found[0]
         if argument in _OTHERWISE:
             return _OTHERWISE[argument]
-        option = options.get(found["name"])
+        option = _find_options(command).get(found["name"])
         return argument if option is None else _write_option(option, found["value"])
 
     return _ARGUMENT.sub(write, text)
@@ -57,22 +57,21 @@ def _write_option(option: click.Option, value: str) -> str:
 _NO_QUOTES = str.maketrans("", "", "'\"")
 
 
-def find_options(command: click.Command) -> dict[str, click.Option]:
-    """Return all options of a command and its subcommands, by the name of the argument."""
+def _find_options(command: click.Command) -> dict[str, click.Option]:
     found = {option.name or "": option for option in command.params if isinstance(option, click.Option)}
     for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
-        found |= find_options(subcommand)
+        found |= _find_options(subcommand)
     return found
 
 
-def show_notices(options: Mapping[str, click.Option]) -> None:
-    """From here on, print each notice once on standard error, and no other warning."""
+def show_notices(command: click.Command) -> None:
+    """From here on, print each notice once on standard error with the options of a command, and no other warning."""
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if str(message) not in shown and issubclass(category, GoodgainNotice):
             shown.add(str(message))
-            print(f"notice: {name_options(str(message), options)}", file=sys.stderr)
+            print(f"notice: {name_options(str(message), command)}", file=sys.stderr)
 
     warnings.showwarning = show
     warnings.simplefilter("always", GoodgainNotice)

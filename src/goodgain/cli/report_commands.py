@@ -15,7 +15,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.log_commands import group_traces, reading_options
-from goodgain.cli.notices_and_progress import find_options, name_options, notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
 from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
@@ -83,8 +83,8 @@ def report(
             made = gather_evidence(
                 judged, systems, list(measures), results=list(results) or None, command=command, **options
             )
-            names = find_options(click.get_current_context().find_root().command)
-            made = replace(made, doubts=tuple(name_options(doubt, names) for doubt in made.doubts))
+            program = click.get_current_context().find_root().command
+            made = replace(made, doubts=tuple(name_options(doubt, program) for doubt in made.doubts))
             text = write_report(made, found, spreadsheet=spreadsheet)
         write_output(text, shared.Output(found, path))
 

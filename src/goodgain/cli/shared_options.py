@@ -61,9 +61,9 @@ def make_epilog(*examples: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
-def command(*examples: str, name: str | None = None) -> Callable[[Command], click.Command]:
+def command(*examples: str) -> Callable[[Command], click.Command]:
     """Return the decorator of a command whose help ends with these examples."""
-    return click.command(name, epilog=make_epilog(*examples))
+    return click.command(epilog=make_epilog(*examples))
 
 
 def join_options(*options: Decorator) -> Decorator:

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
-from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
@@ -251,7 +250,11 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         rows.filter(pl.col("relevance").is_null() & is_url).select("query_id", "doc_id").unique(maintain_order=True)
     )
     judged = labels.filter(is_url).select("query_id", "doc_id")
-    if unjudged.height and (pairs := list(find_other_spellings(unjudged, judged))):
+    if unjudged.is_empty():
+        return
+    from goodgain.dedup.urls import find_other_spellings  # deduplication takes 12 ms to import
+
+    if pairs := list(find_other_spellings(unjudged, judged)):
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "

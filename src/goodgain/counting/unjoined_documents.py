@@ -7,7 +7,6 @@ import polars as pl
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
-from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
@@ -56,6 +55,10 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
+    from goodgain.dedup.urls import (
+        find_other_spellings,  # deduplication takes 12 ms to import, and few ids are URLs
+    )
+
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
     if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
