@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -235,7 +236,7 @@ def test_the_citation_figures_of_browsecomp_plus_are_ours_divided_by_coverage(tm
         write_run(tmp_path, query, *run)
     _, uses = read_traces(tmp_path, uses=True)
     qrels = {query: dict.fromkeys(names, 1) for query, names in EVIDENCE.items()}
-    (found,) = gg.funnel(qrels, uses, rel=1).frame.to_dicts()
+    (found,) = gg.funnel(qrels, uses, rel=np.int64(1)).frame.to_dicts()
     coverage, precision, recall = print_citations({query: run[2] for query, run in answers.items()}, EVIDENCE)
     assert found["citation_coverage"] == pytest.approx(coverage) == 4 / 5
     assert found["citation_precision"] / found["citation_coverage"] == pytest.approx(precision)

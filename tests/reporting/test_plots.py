@@ -247,6 +247,7 @@ def test_the_legend_says_the_level_of_an_interval() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "SRR@3", alpha=0.1)
     for ax, wanted in (
         (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG")), "95 % interval over queries"),
+        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG", alpha=0.2), alpha=0.2), "80 % interval over queries"),
         (plots.per_query(compared), "90 % interval over queries"),
     ):
         assert ax.figure.legends[0].get_texts()[-1].get_text() == wanted

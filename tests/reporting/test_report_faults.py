@@ -158,6 +158,21 @@ def test_the_page_shows_the_label_that_counted_in_an_iteration(tmp_path: Path) -
     assert [detail["documents"][place] for place, *_ in detail["good"]] == [["a", 3], ["b", 2]]
 
 
+def test_low_coverage_is_told_once_for_each_system(tmp_path: Path) -> None:
+    runs = {"none": {"q": {"x": 1.0, "y": 0.5}}, "half": {"q": {"a": 1.0, "y": 0.5}}}
+    doubts = json.loads(write(tmp_path / "a.json", {"q": {"a": 2}}, runs, "nCG"))["doubts"]
+    assert [doubt.partition(" of the ")[0] for doubt in doubts if "coverage" in doubt] == [
+        "low coverage: under 0.8",
+        "none: coverage is low: none",  # its ids
+    ]
+    (alone,) = (
+        doubt
+        for doubt in json.loads(write(tmp_path / "b.json", {"q": {"a": 2}}, {"half": runs["half"]}, "nCG"))["doubts"]
+        if "coverage" in doubt
+    )
+    assert alone.startswith("coverage is low: 0.50")
+
+
 def test_that_no_label_reaches_the_threshold_is_said_first(tmp_path: Path) -> None:
     qrels, runs = {"q": {"a": 1, "b": 0}}, {"old": {"q": {"a": 1.0}}, "new": {"q": {"b": 1.0}}}
     made = json.loads(write(tmp_path / "a.json", qrels, runs, "nCG"))

@@ -41,9 +41,11 @@ class NotWrittenError(GoodgainError):
 
     exit_status = 1
 
-    def __init__(self, why: str, written: int, total: int) -> None:
+    @classmethod
+    def of(cls, why: str, written: int, total: int) -> NotWrittenError:
+        """Return the error that says how many annotations were written."""
         again = ". The same command replaces them and goes on" if written else ""
-        super().__init__(f"{why}. {written:,} of {total:,} annotations were written{again}")
+        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
 
 
 def annotate(

@@ -75,7 +75,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
         why = _try(opener.open, request, hide)
         if why:
-            raise NotWrittenError(why, written, len(bodies))
+            raise NotWrittenError.of(why, written, len(bodies))
 
 
 def _is_address(text: str) -> bool:

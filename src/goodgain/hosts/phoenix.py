@@ -65,4 +65,4 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         why = explain_silence(address, hide(str(error)) or type(error).__name__)
     else:
         return
-    raise NotWrittenError(why, written, len(bodies))
+    raise NotWrittenError.of(why, written, len(bodies))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ir_measures
+import numpy as np
 from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import _NOT_PROVIDED
 
@@ -44,7 +45,9 @@ class Rule(NamedTuple):
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
+    return bool(
+        isinstance(value, (int, float, np.integer)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
+    )
 
 
 def check_rel(rel: Any) -> None:

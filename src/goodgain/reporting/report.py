@@ -206,11 +206,7 @@ def gather_evidence(
     base, *others = systems
     given: dict[str, GoodgainNotice] = {}
 
-    def hear(one: GoodgainNotice) -> None:
-        # Steps that know one system alone do not name it.
-        given.setdefault(str(one) if others else str(one).removeprefix(f"{base}: "), one)
-
-    with collect_notices(hear):
+    with collect_notices(lambda one: given.update({str(one): one})):
         asked = parse_measures(measures, rel=rel)
         parts = _choose_explained(asked, rel)
         good = parts.measure.rel
@@ -222,7 +218,11 @@ def gather_evidence(
             scores = dict(comparison.scores)
         else:
             scores = {base: evaluate(qrels, systems[base], measured, order=order, provider=provider)}
-        searched = search_systems(qrels, firsts, [parts])
+        with collect_notices(lambda one: None):  # given above, for the same runs
+            searched = search_systems(qrels, firsts, [parts])
+            curves = curve(qrels, systems, _list_curves(asked, rel), rel=rel)
+            recalls = pr_curve(qrels, firsts, order=order, rel=good)
+            ledgers = {name: ledger(qrels, run, rel=good) for name, run in firsts.items()}
         found = read_results_of([*systems], results).spell_as(searched)
         pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
         explained = {str(parts.measure): parts}
@@ -244,9 +244,9 @@ def gather_evidence(
             funnel=None if uses is None else funnel(qrels, uses, good),
             texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
             groups=None if groups is None else read_groups(groups, qrels.query_ids),
-            curves=curve(qrels, systems, _list_curves(asked, rel), rel=rel),
-            recalls=pr_curve(qrels, firsts, order=order, rel=good),
-            ledgers={name: ledger(qrels, run, rel=good) for name, run in firsts.items()},
+            curves=curves,
+            recalls=recalls,
+            ledgers=ledgers,
             details=min(details, len(qrels.query_ids)),
             words=dict(describe_words(measured, good)),
             command=command or "Made in Python from data in memory.",

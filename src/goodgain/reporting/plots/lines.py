@@ -37,7 +37,9 @@ _MOST_BANDS = 5
 _FAINT = 0.35
 
 
-def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
+def curve(
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
     """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
@@ -49,6 +51,7 @@ def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, 
         frame: what `gg.curve` returns.
         measure: one of its measures; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
+        alpha: the alpha of the frame, for the legend.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
@@ -64,15 +67,17 @@ def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, 
     ('CG ↑, mean over 2 queries', 'iteration')
     """
     ax, own = open_ax(ax)
-    add_legend(ax, draw_curve(ax, frame, measure, bands=bands), own=own)
+    add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
     return ax
 
 
-def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
+def draw_curve(
+    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
+) -> list[Entry]:
     """Draw `curve` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure)
     rows = curve_data(points)
-    lines, shown = _draw_systems(ax, points, rows, bands, _draw_line)
+    lines, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_line)
     entries = [*lines, *shown]
     if rows.get_column("few").any():
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
@@ -102,18 +107,12 @@ class _Band(NamedTuple):
         return {"facecolor": to_rgba(color, alpha / 2), **edge}
 
 
-#: In the order of drawing: the faint one goes behind the other.
-_BANDS = (
-    _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
-    _Band("low", "high", name_interval(), 0.0, 5),
-)
-
-
 def _draw_systems(
     ax: Axes,
     points: pl.DataFrame,
     rows: pl.DataFrame,
     bands: bool | None,
+    alpha: float,
     draw: Callable[[Axes, pl.DataFrame, SystemStyle], None],
 ) -> tuple[list[Entry], list[Entry]]:
     """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
@@ -121,8 +120,12 @@ def _draw_systems(
     Returns the entries of the legend for the lines and for the bands.
     """
     systems = rows.partition_by("system", maintain_order=True)
+    bands_of_data = (  # the faint one goes behind the other
+        _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
+        _Band("low", "high", name_interval(1 - alpha), 0.0, 5),
+    )
     wanted = len(systems) <= _MOST_BANDS if bands is None else bands
-    shown = [band for band in _BANDS if wanted and band.low in rows.columns and rows[band.low].count()]
+    shown = [band for band in bands_of_data if wanted and band.low in rows.columns and rows[band.low].count()]
     entries = []
     for number, of in enumerate(systems):
         style = style_of(number)
@@ -169,7 +172,9 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
         ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
 
 
-def against_spend(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
+def against_spend(
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
     """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
@@ -180,6 +185,7 @@ def against_spend(frame: Any, measure: str | None = None, *, bands: bool | None 
         frame: what `gg.curve(..., over=...)` returns.
         measure: one of its measures; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
+        alpha: the alpha of the frame, for the legend.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
@@ -195,15 +201,17 @@ def against_spend(frame: Any, measure: str | None = None, *, bands: bool | None 
     'results spent by each query, at most'
     """
     ax, own = open_ax(ax)
-    add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands), own=own)
+    add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands, alpha=alpha), own=own)
     return ax
 
 
-def draw_against_spend(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
+def draw_against_spend(
+    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
+) -> list[Entry]:
     """Draw `against_spend` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure, spend=True)
     rows = against_spend_data(points)
-    entries, shown = _draw_systems(ax, points, rows, bands, _draw_steps)
+    entries, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_steps)
     if rows.get_column("enough").any():
         entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
     ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
