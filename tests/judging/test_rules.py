@@ -194,3 +194,11 @@ def test_weights_count_in_means_and_majorities() -> None:
     ):
         with pytest.raises(gg.InputError, match=said):
             gg.aggregate(votes, how=how, weights=weights)
+
+
+def test_grades_above_4_are_told_unless_a_scale_or_a_map_says_what_they_mean() -> None:
+    percent = {"anna": {"q": {"a": 80, "b": 0}}}
+    with pytest.warns(gg.GoodgainNotice, match="the largest grade is 80, and a label of 2 is already good"):
+        assert gg.aggregate(percent)["relevance"].to_list() == [80, 0]
+    for options in ({"scale": "0..100"}, {"map": ">=50 -> 2"}, {"file_labels": [2]}):
+        gg.aggregate(percent, **options)  # a notice would be an error here

@@ -14,7 +14,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, Grades, read_grades
-from goodgain.judging.scales import MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
+from goodgain.judging.scales import SCALES, MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
 
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
 _FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
@@ -87,6 +87,8 @@ def aggregate(
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
     frame = read.frame
+    if scale is None and map is None and file_labels is None:
+        _warn_of_large_grades(frame.get_column("grade"))
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)
         how = how or "max"
@@ -110,6 +112,15 @@ def aggregate(
         )
         found = found.with_columns(relevance=mapped)
     return keep_whole_labels(found)
+
+
+def _warn_of_large_grades(grades: pl.Series) -> None:
+    largest: Any = grades.max()
+    if largest is not None and largest > SCALES["good-gain"].grades[-1]:
+        notice(
+            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels (map=), or name "
+            "their scale (scale=) if they are labels."
+        )
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
