@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import ir_measures
 import pandas as pd
 import polars as pl
@@ -30,6 +31,15 @@ GAPS = pl.DataFrame({"query_id": ["q", "q", "p"], "iteration": [1, 3, 1], "doc_i
 NAMED = GAPS.rename({"query_id": "qid"}).with_columns(iteration=1)
 CONTRADICTING = pl.DataFrame(
     {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "c"], "rank": [1, 2, 1], "score": [1.0, 2.0, 3.0]}
+)
+TIED = pl.DataFrame(
+    {
+        "query_id": list("qqpp"),
+        "iteration": [1, 1, 1, 2],
+        "doc_id": ["a", "b", "a", "a"],
+        "rank": [1, 2, 1, 1],
+        "score": 0.0,
+    }
 )
 FEW_JUDGED = in_one_search({"q": {"a": 2.0, "x": 1.0}})
 THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
@@ -63,6 +73,22 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "ranks against scores, in classic measures of both kinds": (
         lambda: gg.evaluate(QRELS, CONTRADICTING, "nDCG@10 RR infAP Bpref CG"),
         ["ranks contradict scores within an iteration in 1 query", "coverage is low: 0.67 of the 3 unique results"],
+    ),
+    "scores that tie in a query with one search": (
+        lambda: gg.evaluate(QRELS, TIED, "nDCG@10 CG"),
+        ["classic measures order 1 query with one search by score, ties by doc_id"],
+    ),
+    "scores that tie in a query with one search, on DuckDB": (
+        lambda: gg.evaluate(QRELS, duckdb.from_arrow(TIED.to_arrow()), "nDCG@10 CG"),
+        ["classic measures order 1 query with one search by score, ties by doc_id"],
+    ),
+    "scores that tie in a query with one search, without classic measures": (
+        lambda: gg.evaluate(QRELS, TIED, "CG"),
+        [],
+    ),
+    "scores that tie in a run of single searches": (
+        lambda: gg.evaluate(QRELS, TIED.with_columns(iteration=1), "nDCG@10 CG"),
+        ["no iterations in this run"],
     ),
     "no iterations, by repeats and by a cutoff": (
         lambda: gg.evaluate(QRELS, pl.DataFrame({"query_id": "q", "doc_id": ["a", "a"]}), "CG@2 CG@3"),

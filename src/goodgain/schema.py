@@ -31,7 +31,8 @@ class Table:
         columns: its columns in order, with their types.
         optional: the columns that a frame may lack.
         nullable: the columns where null has a meaning: no judgment, or no tag.
-        synonyms: other names of columns (in lower case) -> the name here, used if no column has that name.
+        synonyms: other names of columns (in lower case) -> the name here, used if no column has that name. So is the name
+            here in another case.
     """
 
     name: str

@@ -193,6 +193,18 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
         lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "turn"}).to_pandas(), MEASURES).mean(),
         r"pass columns={'turn': 'iteration'}",
     ),
+    "a frame with turn_id": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "turn_id"}), MEASURES).mean(),
+        r"pass columns={'turn_id': 'iteration'}",
+    ),
+    "a CSV with ITER": (
+        lambda folder: gg.evaluate(QRELS, _made(folder, "r.csv", RUN.rename({"iteration": "ITER"})), MEASURES).mean(),
+        r"pass columns={'ITER': 'iteration'}",
+    ),
+    "a frame with Iteration and Doc_ID": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "Iteration", "doc_id": "Doc_ID"}), MEASURES).mean(),
+        None,
+    ),
     "a frame with qid and docno": (
         lambda _: gg.evaluate(QRELS, RUN.rename({"query_id": "qid", "doc_id": "docno"}), MEASURES).mean(),
         None,

@@ -23,9 +23,10 @@ from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
+    Orders,
     find_first_occurrences,
     make_ranking,
-    warn_if_scores_contradict,
+    warn_of_orders,
 )
 from goodgain.ranking.ranking_on_engines import tabulate_on_engine, warn_of_order
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
@@ -45,7 +46,7 @@ class QueryBatch(NamedTuple):
         table: the ranking table; None if not requested.
         first_iterations: with labels by iteration query_id, doc_id and the iteration of the first occurrence; else None.
         rows: all rows of the judged queries; None if not requested.
-        contradicting: the number of queries where ranks contradict scores.
+        orders: how ranks and scores order the queries.
         has_repeats: whether a document occurs twice in a query.
         has_iterations, unnamed: as in `Run`.
     """
@@ -55,7 +56,7 @@ class QueryBatch(NamedTuple):
     table: RankingTable | None
     first_iterations: pl.DataFrame | None
     rows: pl.DataFrame | None = None
-    contradicting: int = 0
+    orders: Orders = Orders()
     has_repeats: bool = False
     has_iterations: bool = True
     unnamed: UnnamedRows = UnnamedRows()
@@ -121,7 +122,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
-        warn_if_scores_contradict(batch.contradicting)
+        warn_of_orders(batch.orders)
         return batch
     ranking, table = None, None
     if request is not None and request.with_table and not request.with_documents:
@@ -164,20 +165,20 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
-        ranking, table, contradicting = self._rank(rows, firsts, relevance)
+        ranking, table, orders = self._rank(rows, firsts, relevance)
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
-        facts = contradicting, firsts.has_repeats, run.has_iterations, run.unnamed
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed
         return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
 
     def _rank(
         self, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
-    ) -> tuple[pl.DataFrame | None, RankingTable | None, int]:
-        """Return the requested ranking and ranking table, and the number of queries where ranks contradict scores."""
+    ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
+        """Return the requested ranking and ranking table, and how ranks and scores order the queries."""
         request = self._request
         if request is None:
-            return None, None, 0
+            return None, None, Orders()
         if request.order != "seen":
             firsts, relevance = find_first_occurrences(rows, request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
@@ -188,11 +189,11 @@ class _Counter:
             table = tabulate_first_occurrences(
                 firsts, judgments, relevance, positions=request.positions, unjudged=request.unjudged
             )
-        return ranking, table, firsts.contradicting
+        return ranking, table, firsts.orders
 
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    contradicting = 0
+    orders = Orders()
     repeats_without_iterations = False
     unnamed = []
     met: set[str] = set()
@@ -204,10 +205,10 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
         if not met.isdisjoint(query_ids):
             raise _ScatteredQueriesError
         met.update(query_ids)
-        contradicting += batch.contradicting
+        orders = orders.plus(batch.orders)
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
-    warn_if_scores_contradict(contradicting)
+    warn_of_orders(orders)
     if repeats_without_iterations:
         warn_of_missing_iterations(file)
 

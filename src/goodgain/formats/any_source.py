@@ -30,8 +30,10 @@ from goodgain.files.table_reading import cast_columns, read_table, to_polars, wr
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.schema import QRELS, RUN, UNLABELLED, Table
 
-#: Common names for the column with an agent's round.
-_LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
+#: Common names for the column with an agent's round, in lower case.
+_LOOKS_LIKE_ITERATION = re.compile(
+    r"(agent_|search_|tool_)?(iter|iteration|step|turn|round|hop|search|call)(_?(id|idx|index|no|num|number))?"
+)
 
 #: Name in the source -> our name.
 Columns = Mapping[str, str]
@@ -83,7 +85,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     understood: dict[str, str] = {}
     for ours in table.columns:
         own = [name for name in names if renamed.get(name, name) == ours]
-        others = [name for name in names if name not in renamed and table.synonyms.get(str(name).lower()) == ours]
+        others = [name for name in names if name not in (*renamed, ours) and _understand(name, table) == ours]
         if len(own) > 1:
             name = next(name for name in own if name in renamed)
             other = next(other for other in own if other != name)
@@ -110,8 +112,13 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     likely = None
     if table is RUN and "iteration" not in found.values():
         unread = (name for name in names if name not in found)
-        likely = next((name for name in unread if str(name).lower() in _LOOKS_LIKE_ITERATION), None)
+        likely = next((name for name in unread if _LOOKS_LIKE_ITERATION.fullmatch(str(name).lower())), None)
     return FoundColumns(found, frozenset(renamed), likely, understood)
+
+
+def _understand(name: str, table: Table) -> str:
+    lower = str(name).lower()
+    return table.synonyms.get(lower, lower)
 
 
 def warn_of_understood_columns(found: FoundColumns, label: str) -> None:

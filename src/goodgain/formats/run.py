@@ -40,7 +40,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     find_first_occurrences,
     find_first_rows,
     make_ranking,
-    warn_if_scores_contradict,
+    warn_of_orders,
 )
 from goodgain.ranking.ranking_on_engines import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.schema import EMPTY_DOC, RUN
@@ -134,7 +134,7 @@ class Run(PandasFacade):
         if self.lives_on_engine:  # engines keep no order
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
-        warn_if_scores_contradict(firsts.contradicting)
+        warn_of_orders(firsts.orders)
         return make_ranking(firsts, self.rows.columns)
 
     def flatten_lazily(self, order: str) -> Any:

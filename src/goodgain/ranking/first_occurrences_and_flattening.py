@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.schema import EMPTY_DOC, RUN
 
 Order = Literal["seen", "interleaved", "last"]
@@ -46,6 +46,24 @@ def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
     return one_iteration & (results == kept)
 
 
+class Orders(NamedTuple):
+    """How ranks and scores order the queries of a run.
+
+    Attributes:
+        contradicting: queries ranked by their ranks, where a better rank has a lower score within an iteration.
+        by_score: queries ranked by their scores, and by doc_id where they tie, which is not the order of their ranks.
+        several: queries with several iterations.
+    """
+
+    contradicting: int = 0
+    by_score: int = 0
+    several: int = 0
+
+    def plus(self, other: Orders) -> Orders:
+        """Return the sums of two parts of a run."""
+        return Orders(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
 @dataclass(frozen=True)
 class FirstOccurrences:
     """The first occurrences of a run, in the order of a ranking.
@@ -56,7 +74,8 @@ class FirstOccurrences:
         rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted
             by query, then in the order of the ranking.
         queries: query_id, results (with repeats), length (the number of its iterations), rising (whether a better rank
-            has a lower score within an iteration); in order of appearance.
+            has a lower score within an iteration), by_score (whether scores and doc_ids order an iteration differently);
+            in order of appearance.
         iterations: query, iteration (the number in the run), R (its results); sorted by query and iteration.
     """
 
@@ -76,9 +95,13 @@ class FirstOccurrences:
         return keeps_scores(length == 1, results, self.kept)
 
     @property
-    def contradicting(self) -> int:
-        """The number of queries that get new scores, and have a better rank with a lower score in an iteration."""
-        return int((self.queries.get_column("rising").to_numpy() & ~self.keep_scores).sum())
+    def orders(self) -> Orders:
+        """How ranks and scores order the queries."""
+        rising, by_score, length = (
+            self.queries.get_column(name).to_numpy() for name in ("rising", "by_score", "length")
+        )
+        keep = self.keep_scores
+        return Orders(int((rising & ~keep).sum()), int((by_score & keep).sum()), int((length > 1).sum()))
 
     @property
     def has_repeats(self) -> bool:
@@ -118,7 +141,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
             "query_id": query_ids,
             "results": np.bincount(used.get_column("query"), used.get_column("R"), number).astype(np.int64),
             "length": np.bincount(iterations.get_column("query"), minlength=number),
-            "rising": _find_rising(results, number),
+            **_compare_with_scores(results, number),
         }
     )
     if order == "interleaved":
@@ -180,14 +203,18 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return results, iterations.with_columns(R=counts)
 
 
-def _find_rising(results: pl.DataFrame, queries: int) -> Any:
-    """Return for each query whether a result has a higher score than the one before it in its iteration."""
-    rising = np.zeros(queries, bool)
+def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
+    """Return the columns rising and by_score of `FirstOccurrences.queries`."""
+    rising, by_score = np.zeros(queries, bool), np.zeros(queries, bool)
     if "score" in results.columns:
         group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
-        places = np.flatnonzero((group[1:] == group[:-1]) & (score[1:] > score[:-1]))
-        rising[results.get_column("query").to_numpy()[places]] = True
-    return rising
+        query, same = results.get_column("query").to_numpy(), group[1:] == group[:-1]
+        rising[query[np.flatnonzero(same & (score[1:] > score[:-1]))]] = True
+        tied = np.flatnonzero(same & (score[1:] == score[:-1]))
+        before, after = (results.get_column("doc_id").gather(places) for places in (tied, tied + 1))
+        by_score = rising.copy()
+        by_score[query[tied[(after > before).to_numpy()]]] = True  # ties are ordered by descending doc_id
+    return {"rising": rising, "by_score": by_score}
 
 
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
@@ -237,13 +264,19 @@ def flatten_columns() -> dict[str, nw.Expr]:
     }
 
 
-def warn_if_scores_contradict(queries: int) -> None:
-    """Give a notice if the ranks of some queries contradict their scores."""
-    if queries:
+def warn_of_orders(orders: Orders) -> None:
+    """Give notices if the ranks of some queries contradict their scores, or scores order some queries and ranks others."""
+    if queries := orders.contradicting:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
             "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search, "
             "without repeats, keep their scores."
+        )
+    if orders.by_score and orders.several:
+        notice(
+            f"classic measures order {count_of(orders.by_score, 'query', 'queries')} with one search by score, ties by doc_id as "
+            "in trec_eval, and not by rank. Queries with several searches follow the ranks. For one order, give each result "
+            "a score that falls with its rank."
         )
 
 

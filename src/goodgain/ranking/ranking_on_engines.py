@@ -17,11 +17,12 @@ from goodgain.errors import notice
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.first_occurrences_and_flattening import (
     PLACED_BY,
+    Orders,
     check_order,
     find_first_rows,
     flatten_columns,
     keeps_scores,
-    warn_if_scores_contradict,
+    warn_of_orders,
 )
 from goodgain.ranking.ranking_table import POSITIONS, Judgments, RankingTable
 from goodgain.schema import EMPTY_DOC, RUN
@@ -105,8 +106,8 @@ def _round_to_single(score: nw.Expr) -> nw.Expr:
 
 def warn_of_order(run: Lazy, *, order: str) -> None:
     """Give a notice if ranks contradict scores, or if doc_ids order tied results."""
-    contradicting, tied = _count_facts(run, order)
-    warn_if_scores_contradict(contradicting)
+    orders, tied = _count_facts(run, order)
+    warn_of_orders(orders)
     _warn_if_tied(tied, run.collect_schema().names())
 
 
@@ -193,41 +194,50 @@ def _has_whole_ranks(run: Lazy) -> bool:
     return not len(collect(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
 
 
-def _count_facts(run: Lazy, order: str) -> tuple[int, int]:
-    """Count the queries whose ranks contradict their scores, and the results that doc_ids order."""
+def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
+    """Count how ranks and scores order the queries, and the results that doc_ids order."""
     columns, results = run.collect_schema().names(), _take_results(run, order)
     if "rank" not in columns and "score" in columns:
-        return 0, 0  # ranks follow the scores
+        return Orders(), 0  # ranks follow the scores
     if "rank" not in columns:
         unordered = results.group_by(*_IN_ITERATION).agg(nw.len().alias("results")).filter(nw.col("results") > 1)
-        return 0, int(collect(unordered.select(nw.col("results").sum())).item() or 0)  # the sum of no rows is null
+        return Orders(), int(
+            collect(unordered.select(nw.col("results").sum())).item() or 0
+        )  # the sum of no rows is null
     odd = _find_odd_queries(results)
     found = collect(odd)
     if found.is_empty():
-        return 0, 0
+        return Orders(), 0
     run_of_odd = run.join(odd.select("query_id"), on="query_id", how="semi")
     firsts = _find_firsts(run_of_odd, order).join(_span_iterations(run_of_odd), on="query_id", how="left")
     keeping = collect(_add_keeps(firsts, _HAS_ONE_ITERATION).filter(nw.col("keeps")).select("query_id").unique())
-    rescored = found.join(keeping, on="query_id", how="anti")
-    return int(rescored.get_column("rising").sum()), int(rescored.get_column("tied").sum())
+    kept, rescored = (found.join(keeping, on="query_id", how=how) for how in ("semi", "anti"))
+    by_score, several = int(kept.get_column("by_score").sum()), 0
+    if by_score:
+        several = len(collect(_span_iterations(run).filter(~_HAS_ONE_ITERATION).select("query_id")))
+    return Orders(int(rescored.get_column("rising").sum()), by_score, several), int(rescored.get_column("tied").sum())
 
 
 def _find_odd_queries(results: Lazy) -> Lazy:
-    """Return the queries with contradicting scores or ties: query_id, rising, tied.
+    """Return the queries with contradicting scores or ties: query_id, rising, by_score, tied.
 
-    rising is 1 if a better rank has a lower score within an iteration. tied is the number of results that share their rank
-    with another one of the iteration.
+    rising and by_score are 1 or 0, as in `FirstOccurrences`. tied is the number of results that share their rank with another
+    one of the iteration.
     """
-    score_before, rank_before = (nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank"))
+    before = {
+        f"{x}_before": nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank", "doc_id")
+    }
     rank_after = nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=_BY_RANK)
-    neighbours = results.with_columns(score_before=score_before, rank_before=rank_before, rank_after=rank_after)
-    rank = nw.col("rank")
+    neighbours = results.with_columns(**before, rank_after=rank_after)
+    rank, score, score_before = nw.col("rank"), nw.col("score"), nw.col("score_before")
+    falls = (score == score_before) & (nw.col("doc_id") > nw.col("doc_id_before"))
     flagged = neighbours.with_columns(
-        rising=_one_if(nw.col("score") > nw.col("score_before")),
+        rising=_one_if(score > score_before),
+        by_score=_one_if((score > score_before) | falls),
         tied=_one_if((rank == nw.col("rank_before")) | (rank == nw.col("rank_after"))),
     )
-    queries = flagged.group_by("query_id").agg(nw.col("rising").max(), nw.col("tied").sum())
-    return queries.filter((nw.col("rising") > 0) | (nw.col("tied") > 0))
+    queries = flagged.group_by("query_id").agg(nw.col("rising", "by_score").max(), nw.col("tied").sum())
+    return queries.filter((nw.col("by_score") > 0) | (nw.col("tied") > 0))
 
 
 def _number_rows(*partition: str, by: Sequence[str]) -> nw.Expr:
