@@ -117,7 +117,7 @@ def curve(
     the number of queries that still search, "coverage" the judged share of the new results of this iteration. A terminal
     also shows each curve as a line of small bars.
 
-    A table also says after how many searches nothing improves: 95 % of the gain is found. With --costs, --outcomes and
+    A table also says after how many searches 95 % of the gain is there. With --costs, --outcomes and
     --price-per-search it says what a good document, a solved task and a search cost; other forms print this on standard
     error.
     """

@@ -1,4 +1,4 @@
-"""What a search is worth: costs for each good document and solved task, and after how many searches nothing improves."""
+"""What a search is worth: costs for each good document and solved task, and after how many searches 95 % of its gain is there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def spend(
     documents_of: str = "both",
     chunks: str = "collapse",
 ) -> pl.DataFrame:
-    """Return what each system spends for what it finds, and after how many searches nothing improves.
+    """Return what each system spends for what it finds, and after how many searches 95 % of its gain is there.
 
     A search is an iteration here; a query that has stopped spends no more.
 
@@ -194,7 +194,7 @@ def _find_first(holds: NDArray[np.bool_]) -> Vector:
 
 
 def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
-    """Yield the searches after which nothing improves, and those that are worth a price."""
+    """Yield the searches after which 95 % of the gain is there, and those that are worth a price."""
     yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
     if price is None:
         return
@@ -298,13 +298,13 @@ def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
-    """Yield the lines of a person's summary for each system: its ratios, and after how many searches nothing improves."""
+    """Yield the lines of a person's summary for each system: its ratios, and after how many searches 95 % of its gain is there."""
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":
-            searches = f"after {value:.0f} search{'es' * (value != 1)}{interval} nothing improves" if value else ""
+            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
             yield f"{system}: " + (
-                f"{searches}: 95 % of its gain is there" if value else "no search finds anything good"
+                f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
             )
         elif name == "SearchesWorthPrice":
             yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"

@@ -29,7 +29,7 @@ OVER: dict[str, pl.Expr | None] = {
 #: A curve shows at most so many of the observed spends.
 _MOST_SPENDS = 50
 _NUMBER = ["query_id", "number"]
-#: The share of the gain after which nothing improves.
+#: The share of the gain after which more searches bring little.
 ENOUGH = 0.95
 
 
