@@ -12,12 +12,12 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
+from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, open_qrels_and_run
-from goodgain.counting.unjoined_documents import warn_of_unjoined_documents
+from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
@@ -103,7 +103,7 @@ def evaluate(
         with notices.of():
             judged = load_qrels(qrels, columns=columns)
             judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
-            warn_of_labels(judged.frame, asked, rel=rel)
+            warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
             grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores = score_replicates(judged, runs, asked, notices, columns=columns, missing=missing, rel=rel, **options)
@@ -164,8 +164,7 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
-    warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
-    warn_of_unjoined_documents(qrels, run, found.coverage)
+    warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
@@ -303,9 +302,7 @@ def count_with_notices(
     counts = ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
     iterated = run if iterates else None
     coverage = measure_coverage(counts)
-    warn_if_misleading(coverage, labels=qrels.labels, low=iterates, iterated=iterated)
-    if iterates:
-        warn_of_unjoined_documents(qrels, run, coverage)
+    warn_of_run(qrels, run, coverage, low=iterates, iterated=iterated)
     return counts
 
 

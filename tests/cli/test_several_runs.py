@@ -182,7 +182,7 @@ def test_curve_averages_several_runs_of_a_system() -> None:
     runs = {name: [folder / f"{name}.{k}.run" for k in of] for name, of in (("old", (1, 2, 3)), ("new", (1, 2)))}
     assert [json.loads(line) for line in lines] == gg.curve(qrels, runs, "nCG").to_dicts()
     table = goodgain("curve", qrels, *named, "-m", "nCG", "-o", "table")
-    assert "old: after 3 searches" in table
+    assert "old: 95 % of its gain is there after 3 searches" in table
 
 
 def test_compare_turns_its_table_of_means() -> None:

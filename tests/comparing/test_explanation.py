@@ -443,3 +443,12 @@ def test_a_large_file_read_in_blocks_gives_the_same() -> None:
     qrels = gg.read_qrels(folder / "qrels.txt")
     found, expected = (explain_runs(qrels, one, "CG@3 SRE") for one in (blocks, runs))
     assert found.to_text("json") == expected.to_text("json")
+
+
+def test_a_document_found_again_often_is_named_once_and_equal_numbers_are_of_other_documents() -> None:
+    base = searches(("q", 1, "a"), ("q", 2, "c"), ("q", 3, "d"))
+    new = searches(("q", 1, "b"), ("q", 2, "b"), ("q", 3, "b"))
+    qrels = {"q": {"a": 3, "b": 3, "c": 0, "d": 0}}
+    assert "found again b (2 times, first at iteration 1)" in gg.explain(qrels, base, new, "SRR").queries["sentence"][0]
+    found = gg.explain({"q": {**qrels["q"], "c": 2}}, base, new, "CG").queries["sentence"][0]
+    assert "At iteration 1 base found 1 good document; new found 1 good document, not the same." in found

@@ -10,7 +10,7 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.requirements import check_requirements
 from tests.support.command import run_command
-from tests.support.tables import ROOT
+from tests.support.tables import ROOT, in_one_search
 
 FOLDER = ROOT / "qrels_examples" / "two_agents"
 QRELS, LATE, QUICK = FOLDER / "qrels.txt", FOLDER / "late.run", FOLDER / "quick.run"
@@ -108,3 +108,17 @@ def test_a_line_has_the_rel_and_the_outcomes_of_what_it_checks() -> None:
         {"half": gg.evaluate(labels, half, "nCG", rel=1), "whole": found.scores["whole"]}, ["nCG>=0.5"]
     )
     assert [one.holds for one in alone] == [True, True]
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_system_that_returned_nothing_fails_every_line() -> None:
+    labels, run = {"q": {"a": 3}, "r": {"a": 3}}, in_one_search({"q": {"b": 1.0}, "r": {"b": 1.0}})
+    compared = gg.compare(labels, {"old": run, "crashed": {}}, "SRR", baseline="old")
+    for line in ("SRR<=baseline", "SRR<=0.3"):
+        (outcome,) = check_requirements(compared, [line])
+        assert not outcome.holds and "crashed has no value: a system returned no result" in str(outcome)
+    (other,) = check_requirements(
+        gg.compare(labels, {"crashed": {}, "new": run}, "SRR", baseline="crashed"), ["SRR<=baseline"]
+    )
+    assert not other.holds
+    assert not check_requirements(gg.evaluate(labels, {}, "SRR"), ["SRR<=0.3"])[0].holds

@@ -274,6 +274,16 @@ def test_fractions_below_1_are_pointed_out_where_a_classic_measure_starts_at_1(m
         gg.evaluate(qrels, run, measures)
 
 
+def test_the_advice_on_a_threshold_can_be_followed() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"of Bpref\(rel=2\) \(the largest is 1\).* label: Bpref$"):
+        gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "Bpref(rel=2)")
+    with (
+        pytest.warns(gg.GoodgainNotice, match=r"of P@5 .*Scale the labels to whole numbers"),
+        contextlib.suppress(gg.GoodgainError),
+    ):
+        gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "P@5", provider="pytrec_eval")
+
+
 def test_a_named_threshold_that_a_label_reaches_says_nothing() -> None:
     qrels, run = {"q": {"a": 0.9, "b": 0.4}}, {"q": {"a": 1.0}}
     assert gg.evaluate(qrels, run, "RR(rel=0.9) nDCG@2")["RR(rel=0.9)"] == 1.0

@@ -30,7 +30,7 @@ OTHERS = [
 @pytest.mark.parametrize(("shown", "judged"), PAIRS + [pair[::-1] for pair in PAIRS])
 def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown: str, judged: str) -> None:
     qrels, run = {"q": {judged: 3}}, in_one_search({"q": {shown: 1.0, "https://dw.com/other": 0.5}})
-    said = r"1 of 2 sampled URLs without a judgment.* in the run, .*query q.*Use the doc_ids of the run.*--with"
+    said = r"1 of 2 sampled URLs without a judgment.* in the run, .*query q.*Use one spelling.*--with"
     with pytest.warns(gg.GoodgainNotice, match=said) as told:
         assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 0.0}
     assert any(f"({shown} in the run, {judged} in the qrels, query q)" in str(one.message) for one in told)
@@ -158,3 +158,47 @@ def test_labels_of_other_iterations_are_not_other_documents() -> None:
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
     with pytest.warns(gg.GoodgainNotice, match=r"coverage is low: 0\.00 of the 2 unique results have a label"):
         gg.evaluate(qrels, run, "CG")
+
+
+def test_urls_in_another_spelling_are_told_in_every_call_on_the_same_run() -> None:
+    run = gg.read_run(in_one_search({"q": {"http://dw.com/a/": 1.0}}))
+    for call in (lambda: gg.evaluate(QRELS_OF_URLS, run, "CG"), lambda: gg.curve(QRELS_OF_URLS, {"r": run}, "CG")) * 2:
+        with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
+            call()
+
+
+QRELS_OF_URLS = {"q": {"https://dw.com/a": 3}}
+
+
+def test_an_id_that_trec_text_escapes_is_shown_beside_the_same_id_in_the_qrels(tmp_path: Path) -> None:
+    with pytest.warns(gg.GoodgainNotice):
+        gg.write_run(in_one_search({"q": {"a b": 1.0, "c": 0.5}}), tmp_path / "blank.run")
+    with pytest.warns(gg.GoodgainNotice, match=r"the run has 'a%20b', the qrels have 'a b'"):
+        gg.evaluate({"q": {"a a": 1, "a b": 2}}, tmp_path / "blank.run", "nDCG@10")
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("1", "01"), ("Q-1", "q1"), ("q_7", "q7")])
+def test_query_ids_that_differ_in_zeros_case_or_signs_are_told(ours: str, theirs: str) -> None:
+    qrels = {"q": {"a": 2}, "p": {"a": 2}, theirs: {"a": 2}}
+    run = in_one_search({"q": {"a": 1.0}, "p": {"a": 1.0}, ours: {"a": 1.0}})
+    said = rf"1 query of the run may be in the qrels under another id \('{ours}' in the run, '{theirs}' in the qrels\)"
+    with pytest.warns(gg.GoodgainNotice, match=said):
+        gg.evaluate(qrels, run, "nDCG@10")
+    gg.evaluate({"q": {"a": 2}, "10": {"a": 2}}, in_one_search({"q": {"a": 1.0}, "1": {"a": 1.0}}), "nDCG@10")
+
+
+def test_precision_over_recall_and_the_funnel_say_that_nothing_is_judged_or_good() -> None:
+    run, uses = (
+        {"r": {"q": {"x": 1.0}}},
+        pl.DataFrame(
+            {"query_id": "q", "system": "r", "doc_id": "x", "returned_at": 1, "opened_at": 1, "opens": 1, "cited": True}
+        ),
+    )
+    for qrels, said in (
+        ({"q": {"y": 2}}, r"none of the 1 .* has a label \(in query q the run has 'x', the qrels have 'y'\)"),
+        ({"q": {"x": 0.5}}, r"no label of the qrels reaches the threshold 1 \(the largest is 0.5\)\..*Give rel=0.5\."),
+    ):
+        with pytest.warns(gg.GoodgainNotice, match=said):
+            gg.pr_curve(qrels, run)
+        with pytest.warns(gg.GoodgainNotice, match=said):
+            gg.funnel(qrels, uses, rel=1)

@@ -125,6 +125,15 @@ def test_with_subtopics_every_other_measure_takes_the_largest_label_of_a_documen
         gg.read_qrels(qrels, labels="iteration")
 
 
+def test_column_2_that_was_not_read_as_subtopics_is_told_where_subtopics_count(tmp_path: Path) -> None:
+    (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 b 2\nq n3 c 2\n")
+    with pytest.warns(gg.GoodgainNotice, match="SubtopicRecall: column 2 of the qrels was ignored.*labels='subtopic'"):
+        gg.evaluate(tmp_path / "nuggets.qrels", frame_of({"q": [["a"], ["b"]]}), "SubtopicRecall@1 SubtopicRecall@2")
+    (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 a 3\n")
+    with pytest.raises(gg.InputError, match="labels='subtopic' if column 2 is a subtopic"):
+        gg.read_qrels(tmp_path / "nuggets.qrels")
+
+
 @no_notices()
 def test_plain_qrels_have_one_subtopic() -> None:
     run = frame_of({"q": [["x"], ["b"]]})

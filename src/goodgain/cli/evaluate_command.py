@@ -123,7 +123,7 @@ def evaluate(
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=human is None)
-        warn_of_labels(judged.frame, asked, rel=rel)
+        warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
         several = len(systems) > 1
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}

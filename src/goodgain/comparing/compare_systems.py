@@ -164,7 +164,7 @@ def compare(
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
     judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, asked, rel=rel)
+    warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {}
     if baseline_file is not None:

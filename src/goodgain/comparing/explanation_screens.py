@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -76,11 +77,18 @@ class Account:
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         if at is not None and row["difference"]:
             sides = [self._describe_search(query_id, name, at) for name in self.names]
+            searches = [self.iterations.get((query_id, name), []) for name in self.names]
+            base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches)
+            sides[1] += ", not the same" * (base == new > 0)
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
         again = []
         for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
             rows = [one for one in self.repeats.get((query_id, name), []) if one["iteration"] <= parts.last]
-            back = [f"{_name(one)} (first at iteration {one['first_iteration']})" for one in rows]
+            times = Counter((_name(one), one["first_iteration"]) for one in rows)
+            back = [
+                f"{document} ({f'{number} times, ' * (number > 1)}first at iteration {first})"
+                for (document, first), number in times.items()
+            ]
             again += [f"{name} found again {_list(back)}"] if back else []
         yield from again if named or not again else ["; ".join(again)]
         if parts.denominator is not None and row["difference"]:

@@ -80,7 +80,7 @@ class Outcome:
     Attributes:
         requirement: the requirement.
         system: the name of the system.
-        value: its mean; None if no query has a value.
+        value: its mean; None if no query has a value, or a system that the line compares returned no result of a judged query.
         baseline: the mean of the baseline; None if the requirement names none, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
@@ -106,7 +106,9 @@ class Outcome:
     def describe(self) -> str:
         """Return the value, its distance from the bound, and the test, as text."""
         if self.value is None or self.bound is None:
-            return "has no value: no query has a value in every system"
+            return (
+                "has no value: a system returned no result of a judged query, or no query has a value in every system"
+            )
         apart = abs(self.value - self.bound)
         way = (
             "equal"
@@ -299,6 +301,7 @@ def _check_line(
     matrices = arrange_values(of_measure, [name], [*shares], of_measure.get_column("query_id").unique().sort())
     by_system = dict(zip(shares, drop_incomplete(matrices)[name], strict=True))
     low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
+    found_nothing = {system for system, share in shares.items() if share is None}
     of_baseline, bound, bounds = None, line.bound, np.array(line.bound)
     if line.bound is None and baseline is not None:
         of_baseline = average_rows(by_system[baseline][None, :])[0]
@@ -311,11 +314,13 @@ def _check_line(
     bounds = np.zeros_like(tested) + bounds + line.noise * floors[:, None]
     p_values = _run_test(subtract_without_residue(tested, bounds), settings, of_baseline is None)
     for system, mean, p, floor in zip(systems, average_rows(tested), p_values, floors, strict=True):
-        value, known = (None, None) if math.isnan(mean) or bound is None else (mean, bound + line.noise * float(floor))
+        compared = {system} if line.bound is not None or baseline is None else {system, baseline}
+        has_value = not math.isnan(mean) and bound is not None and found_nothing.isdisjoint(compared)
+        value, known = (mean, bound + line.noise * float(floor)) if has_value and bound is not None else (None, None)
         if has_noise and of_baseline is not None and line.is_tested_by_noise:
             loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
             p = np.float64(compute_noise_p(loss, float(floor)))
-        doubtful = not low.isdisjoint({system, baseline} if line.bound is None else {system})
+        doubtful = not low.isdisjoint(compared)
         p_or_none = None if math.isnan(p) else float(p)
         yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful)
 

@@ -9,11 +9,13 @@ from typing import Any
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
+from goodgain.counting.unjoined_documents import warn_if_none_is_judged
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
 from goodgain.measures.parameters import check_rel
+from goodgain.measures.thresholds import warn_of_rel
 from goodgain.schema import EMPTY_DOC
 
 #: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
@@ -132,6 +134,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
         raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
+    warn_of_rel(labels, rel)
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
     _warn_of_unjudged_queries(used, pools)
     _warn_of_other_spellings(labelled, labels)
@@ -244,17 +247,19 @@ def _warn_of_unjudged_queries(uses: pl.DataFrame, pools: pl.DataFrame) -> None:
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
-    """Give a notice if URLs lack a label only because the qrels spell them in another way."""
-    is_url = pl.col("doc_id").str.contains("://", literal=True)
-    unjudged = (
-        rows.filter(pl.col("relevance").is_null() & is_url).select("query_id", "doc_id").unique(maintain_order=True)
-    )
-    judged = labels.filter(is_url).select("query_id", "doc_id")
+    """Give a notice if URLs lack a label only because the qrels spell them in another way, or if nothing has a label."""
+    used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
         return
     from goodgain.dedup.urls import find_other_spellings  # deduplication takes 12 ms to import
 
-    if pairs := list(find_other_spellings(unjudged, judged)):
+    is_url = pl.col("doc_id").str.contains("://", literal=True)
+    judged = labels.select("query_id", "doc_id")
+    pairs = list(find_other_spellings(unjudged.filter(is_url), judged.filter(is_url)))
+    if not pairs and used.get_column("relevance").null_count() == used.height:
+        warn_if_none_is_judged(judged, unjudged, count_of(unjudged.height, "document"))
+    if pairs:
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.counting.ledger import Counts
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.formats.run import AnyRun, warn_of_missing_iterations
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
@@ -166,6 +166,13 @@ def share_of_smaller(both: int, first: int, second: int) -> float:
 def warn_if_few_shared(queries: SharedQueries) -> None:
     """Give a notice if run and qrels share less than half the queries of the smaller side."""
     both = len(queries.both)
+    if pairs := _find_other_spellings(queries):
+        of_run, of_qrels = pairs[0]
+        notice(
+            f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id ({of_run!r} in the run, "
+            f"{of_qrels!r} in the qrels). Those of the qrels count as not searched. Write query ids alike."
+        )
+        return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
     of_run, of_qrels = (repr(list_examples(ids)[0]) for ids in (queries.only_searched, queries.only_judged))
@@ -174,6 +181,18 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,} (the run has {of_run}, "
         f"the qrels have {of_qrels}). Check that both use the same query ids."
     )
+
+
+def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
+    """Return pairs of query ids of the run and the qrels alone that differ in case, signs and leading zeros."""
+    sides = (queries.only_searched, queries.only_judged)
+    if not all(map(len, sides)):
+        return []
+    plain = pl.col("id").str.to_lowercase().str.replace_all(r"[\W_]", "").str.strip_chars_start("0")
+    ours, theirs = (
+        pl.DataFrame({"id": ids}).sort("id").with_columns(plain=plain).unique("plain", keep="none") for ids in sides
+    )
+    return ours.join(theirs, on="plain").select("id", "id_right").sort("id").rows()
 
 
 def warn_if_misleading(
@@ -201,7 +220,7 @@ def warn_if_misleading(
             "for any iteration. Number the iterations of the run from 1 to match the labels."
         )
     warn_if_few_shared(coverage.queries)
-    # warn_of_unjoined_documents reports a share of 0, unless labels are by iteration
+    # warn_of_run reports a share of 0, unless labels are by iteration
     if low and coverage.share is not None and coverage.share < LOW_COVERAGE and (coverage.share or labels is not None):
         notice(
             f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "

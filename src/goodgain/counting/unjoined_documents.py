@@ -4,38 +4,46 @@ from __future__ import annotations
 
 import polars as pl
 
-from goodgain.counting.coverage import Coverage
+from goodgain.counting.coverage import Coverage, warn_if_misleading
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import warn_once
+from goodgain.formats.run import AnyRun
 from goodgain.schema import EMPTY_DOC
 
 #: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 
 
-def warn_of_unjoined_documents(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> None:
-    """Give a notice if URLs of a run are judged under another spelling, or if no document of it has a label.
+def warn_of_run(
+    qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: AnyRun | None = None
+) -> None:
+    """Give the notices of `warn_if_misleading`, and one if documents of a run are judged under other ids.
 
-    A sample is compared, so large runs take no longer.
+    For the latter a sample is compared, so large runs take no longer.
     """
+    warn_if_misleading(coverage, labels=qrels.labels, low=low, iterated=iterated)
     judgments = qrels.frame.select("query_id", "doc_id")
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
-        example = _show_example(judgments, sample_rows(run).filter(pl.col("doc_id") != EMPTY_DOC))
-        notice(
-            f"coverage is low: none of the {coverage.unique:,} unique results has a label{example}. Check that both use the "
-            "same doc_ids. If they do, judge some results (goodgain pool lists them)."
-        )
+        warn_if_none_is_judged(judgments, sample_rows(run), count_of(coverage.unique, "unique result"))
+
+
+def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
+    """Give the notice that no document has a label; `described` says how many there are."""
+    example = _show_example(judgments, rows.filter(pl.col("doc_id") != EMPTY_DOC))
+    notice(
+        f"coverage is low: none of the {described} has a label{example}. Check that both use the same doc_ids. If they do, "
+        "judge some results (goodgain pool lists them)."
+    )
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return ids of a run and of qrels in one query; two that differ in case and signs alone, if there are any."""
+    """Return ids of a run and of qrels in one query; two that differ in case, signs and %XX alone, if there are any."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
-    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"[\W_]", "").alias("plain")
+    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
         found, known = (of.group_by(keys).agg(pl.col("doc_id").min()) for of in (rows, judgments))
         pairs = found.join(known, on=[key for key in ("query_id", "plain") if key in found.columns], suffix="_known")
@@ -72,11 +80,10 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
     if pairs:
         query_id, found, known = pairs[0]
-        warn_once(
-            run,
+        notice(
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
-            f"({found} in the run, {known} in the qrels, query {query_id}). Use the doc_ids of the run in the qrels. "
-            "For several systems convert all logs in one call, or later ones with --with RESULTS.",
+            f"({found} in the run, {known} in the qrels, query {query_id}). Use one spelling: convert all logs in one call, or "
+            "later ones with --with RESULTS."
         )
     return bool(pairs)
 

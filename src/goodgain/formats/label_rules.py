@@ -81,15 +81,16 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     may_repeat = frame.select(hashed.n_unique()).item() < frame.height  # hashes are counted faster than pairs
     if may_repeat:
         remedy = "keep the one that is right"
-        if by_iteration:
-            remedy += ", or read the qrels with labels='iteration' if column 2 is the iteration"
+        if frame.get_column("iteration").n_unique() > 1:
+            remedy += ", or read the qrels with labels='subtopic' if column 2 is a subtopic"
+            remedy += " (labels='iteration' if it is the iteration)" * by_iteration
         _check_contradictions(frame, rows, key, remedy)
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
         notice(
             f"{rows.label}: column 2 holds positive integers and was ignored, as in other tools; if the labels apply to "
-            "iterations, read the qrels with labels='iteration'",
+            "iterations, read the qrels with labels='iteration', if to subtopics with labels='subtopic'",
             minor=True,
         )
     return labels, subtopics

@@ -152,7 +152,7 @@ _POOL = ParamInfo(
     choices=["judged", "retrieved"],
     default="judged",
     desc="the good documents to find: 'judged', those of the qrels (100 if one is never retrieved), or 'retrieved', those that "
-    "this run retrieved, which is not comparable between systems",
+    "this run retrieved (100 if it retrieved none), which is not comparable between systems",
 )
 IterationsForAllGoodResults = _declare(
     "IterationsForAllGoodResults",

@@ -14,6 +14,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.counting.ledger import label_by_iteration
+from goodgain.errors import notice
 from goodgain.formats import Qrels
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
@@ -87,6 +88,11 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 def _recall_subtopics(searches: Searches) -> pl.DataFrame:
     qrels, rel, document = searches.qrels, searches.parameters["rel"], ["query_id", "doc_id"]
+    if qrels.reading is None and qrels.rows.get_column("iteration").n_unique() > 1:
+        notice(
+            "SubtopicRecall: column 2 of the qrels was ignored, so each query has one subtopic. If it names subtopics, read the "
+            "qrels with labels='subtopic'."
+        )
     good = qrels.rows.filter(pl.col("relevance") >= rel)
     good = good.select(*document, subtopic=pl.col("iteration") if qrels.has_subtopics else pl.lit("0"))
     firsts = searches.rows.group_by(document).agg(pl.col("iteration", "number").min())

@@ -37,6 +37,7 @@ def warn_of_labels(
     *,
     rel: float | None = None,
     switch: str | None = _SWITCH,
+    provider: str | None = None,
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
@@ -45,12 +46,13 @@ def warn_of_labels(
         measures: the measures of a call.
         rel: the threshold of the call, for measures that name none.
         switch: how the caller names this threshold, a format of its value; None if only measures can name it.
+        provider: the provider of the call for classic measures.
     """
     measures = [*measures]
     using = _find_using(measures)
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
     largest: Any = qrels.get_column("relevance").max()
-    _warn_of_classic_thresholds(largest, measures)
+    _warn_of_classic_thresholds(largest, measures, provider)
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
@@ -59,7 +61,7 @@ def warn_of_labels(
         )
 
 
-def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure]) -> None:
+def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
     """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
     beyond = []
     for measure in measures:
@@ -69,14 +71,25 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
             beyond.append(measure)
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
-        ours = [measure for measure in beyond if is_computed_here(measure)]
+        able = [one for one in beyond if largest >= 1 or is_computed_here(one, provider=provider)]
+        lower = 1 if largest >= 1 else largest  # providers take whole numbers only
         remedy = (
-            f"Name the smallest relevant label: {min(ours, key=str)(rel=largest)}"
-            if ours
+            f"Name the smallest relevant label: {min(able, key=str)(rel=lower)}"
+            if able
             else "Scale the labels to whole numbers."
         )
         notice(
             f"{NO_LABEL} of {names} (the largest is {largest:g}), so these measures find no relevant document. {remedy}"
+        )
+
+
+def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
+    """Give a notice if no label reaches the threshold of a call without measures."""
+    largest: Any = qrels.get_column("relevance").max()
+    if rel > largest:
+        remedy = f"Give {_SWITCH.format(min(1, largest))}" if largest > 0 else "Check the labels"
+        notice(
+            f"{NO_LABEL} {rel:g} (the largest is {largest:g}). So no document is good, and nothing is found. {remedy}."
         )
 
 

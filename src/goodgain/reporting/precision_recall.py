@@ -9,11 +9,12 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import measure_coverage, warn_if_misleading
+from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, use_each
+from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
@@ -21,6 +22,7 @@ from goodgain.formats.any_source import Columns
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.terms import divide_rows
+from goodgain.measures.thresholds import warn_of_rel
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
@@ -81,6 +83,7 @@ def pr_curve(
     check_rel(rel)
     judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
     query_ids = judged.query_ids
+    warn_of_rel(judged.frame, rel)
 
     def interpolate(run: Run | RunFile) -> pl.DataFrame:
         check_iterations(run, needed=False)
@@ -101,7 +104,9 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
     rank or any later one.
     """
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
-    found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request)
+    found = consume_batches(
+        lambda batches: _collect_hits(batches, qrels, run, rel), qrels, run, rels=[rel], ranking=request
+    )
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
     ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
@@ -109,7 +114,7 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
     return ranked.select("query_id", "R", "so_far", precision=highest)
 
 
-def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> pl.DataFrame:
+def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, run: Run | RunFile, rel: float) -> pl.DataFrame:
     of_queries = QrelsByQuery(qrels)
     tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
@@ -121,7 +126,7 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> pl
             judgments = number_judgments(of_queries.take(batch))
             found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
     counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
-    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
+    warn_of_run(qrels, run, measure_coverage(counts))
     return pl.concat(found)
 
 
