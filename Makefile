@@ -127,4 +127,4 @@ install: $(VENV)/installed
 install-dev: $(VENV)/installed-dev
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site pictures jupyter_execute
