@@ -212,9 +212,7 @@ def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float
         can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
         shown.append(f"{can_show}; {_describe_needed(needed, asked)}")
         before = known["queries"]
-    more = (
-        f"; {count_of(len(pairs) - most, 'more difference')} in `detectable`" if len(pairs) > most and most > 1 else ""
-    )
+    more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most and most > 1 else ""
     said = f"{'; '.join(shown)}{more} (power {POWER:g})."
     if all(known["difference"] is not None for known, _ in pairs[:most]):
         return said

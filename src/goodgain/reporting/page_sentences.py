@@ -123,8 +123,7 @@ def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
     """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
-    # A report has no table of what is detectable.
-    notes = [note.replace(" in `detectable`", "") for note in (comparison.notes if comparison else ())] + [*notices]
+    notes = [*(comparison.notes if comparison else ()), *notices]
     if comparison is None:
         notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
     elif (number := comparison.signature["queries"]) < _FEW_QUERIES:
