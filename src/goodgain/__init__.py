@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
-from goodgain.evaluation import evaluate, flatten
-from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from goodgain.hosts.ir_measures import register
 from goodgain.measures.classic import nDCG
 from goodgain.measures.good_gain import (
@@ -55,7 +53,6 @@ from goodgain.measures.not_in_ir_measures import (
     TruncatedAP,
     Unjudged,
 )
-from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 
@@ -66,10 +63,13 @@ if TYPE_CHECKING:
     from goodgain.comparing.gate_reports import check
     from goodgain.comparing.use_of_documents import Funnel, funnel
     from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.evaluation import evaluate, flatten
+    from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.judge_agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
     from goodgain.labelling.model_labels import label
+    from goodgain.measures.scores import Scores
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.ledger_and_coverage import coverage, ledger
     from goodgain.reporting.precision_recall import pr_curve
@@ -86,6 +86,8 @@ _LATER = (
     | {"check": "goodgain.comparing.gate_reports"}
     | dict.fromkeys(("Funnel", "funnel"), "goodgain.comparing.use_of_documents")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | dict.fromkeys(("evaluate", "flatten"), "goodgain.evaluation")
+    | dict.fromkeys(("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"), "goodgain.formats")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
     | {
@@ -93,6 +95,7 @@ _LATER = (
         "curve": "goodgain.reporting.iteration_curves",
         "label": "goodgain.labelling.model_labels",
         "ledger": "goodgain.reporting.ledger_and_coverage",
+        "Scores": "goodgain.measures.scores",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
         "report": "goodgain.reporting.report",

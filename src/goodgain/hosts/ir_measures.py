@@ -5,23 +5,21 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import narwhals as nw
 import polars as pl
 from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.errors import notice
-from goodgain.evaluation import score_run
-from goodgain.formats import Qrels, Run, read_qrels
-from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DeclaredMeasure
 from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
 from goodgain.measures.thresholds import warn_of_labels
-from goodgain.ranking.dataframe_engines import collect
+
+if TYPE_CHECKING:
+    from goodgain.formats import Qrels, Run
 
 __all__ = ["GoodgainProvider", "register"]
 
@@ -48,6 +46,8 @@ class GoodgainProvider(Provider):
         return isinstance(measure, DeclaredMeasure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
+        from goodgain.formats import read_qrels  # what reads and scores is imported when something is scored
+
         ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
         _warn_of_mixed_up(_find_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
@@ -69,6 +69,10 @@ class GoodgainEvaluator(Evaluator):
 
         For these, ir_measures would use one default value, which is wrong for some measures.
         """
+        from goodgain.evaluation import score_run
+        from goodgain.formats import Run
+        from goodgain.formats.run import load_run
+
         searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
         if not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
@@ -83,6 +87,10 @@ class GoodgainEvaluator(Evaluator):
 
 def _warn_of_plain_iterations(run: Run) -> None:
     """Give a notice if the run has several iterations: classic measures of the call get it unflattened."""
+    import narwhals as nw
+
+    from goodgain.ranking.dataframe_engines import collect
+
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
@@ -147,6 +155,8 @@ _NO_RESULTS = pl.DataFrame(
 
 def _has_no_rows(run: Any) -> bool:
     """Return whether a run is a frame without rows; PyTerrier passes one without column types."""
+    import narwhals as nw
+
     frame = nw.from_native(run, eager_only=True, pass_through=True)
     return isinstance(frame, nw.DataFrame) and not len(frame)
 

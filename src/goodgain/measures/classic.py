@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import narwhals as nw
-
 from goodgain.measures.declaration import Declaration, declare
 from goodgain.measures.not_in_ir_measures import IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
-from goodgain.measures.terms import Ranks, divide, divide_rows
+from goodgain.measures.terms import Ranks, divide, divide_rows, nw
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP to a sum of 1.

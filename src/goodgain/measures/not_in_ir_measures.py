@@ -13,11 +13,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import narwhals as nw
 from ir_measures.measures import ParamInfo
 
 from goodgain.measures.declaration import Declaration, RankedMeasure, declare
-from goodgain.measures.terms import Ranks, divide, divide_rows
+from goodgain.measures.terms import Ranks, divide, divide_rows, nw
 
 _REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
 _CUTOFF = ParamInfo(dtype=int, required=True, desc="cutoff in ranks")

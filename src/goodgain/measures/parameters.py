@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import ir_measures
-import numpy as np
 from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import _NOT_PROVIDED
 
@@ -45,9 +45,8 @@ class Rule(NamedTuple):
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a finite number."""
-    return bool(
-        isinstance(value, (int, float, np.integer)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
-    )
+    is_one = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)  # Integral: NumPy's
+    return is_one and bool(-_LARGEST < value < _LARGEST)
 
 
 def check_rel(rel: Any) -> None:

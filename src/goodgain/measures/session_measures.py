@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.counting.ledger import label_by_iteration
 from goodgain.errors import notice
-from goodgain.formats import Qrels
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
-from goodgain.schema import EMPTY_DOC
+
+if TYPE_CHECKING:
+    from goodgain.formats import Qrels
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ def _recall_subtopics(searches: Searches) -> pl.DataFrame:
     good = good.select(*document, subtopic=pl.col("iteration") if qrels.has_subtopics else pl.lit("0"))
     firsts = searches.rows.group_by(document).agg(pl.col("iteration", "number").min())
     if qrels.labels is not None:  # the label of the first occurrence decides
+        from goodgain.counting.ledger import label_by_iteration
+
         labels = label_by_iteration(firsts.select(*document, iteration="number"), qrels.frame)
         firsts = firsts.filter((labels >= rel).fill_null(False))
     found = firsts.filter(pl.col("iteration") <= searches.upto) if searches.upto else firsts
@@ -155,6 +157,8 @@ class SessionScores:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add all rows of some judged queries: query_id, iteration, doc_id, rank, score."""
+        from goodgain.schema import EMPTY_DOC
+
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
         dense = pl.col("number").rank("dense").over("query_id").cast(pl.Int64)
         rows = rows.with_columns(iteration=dense)

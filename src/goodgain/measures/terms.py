@@ -10,16 +10,30 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ir_measures
-import narwhals as nw
 import polars as pl
 
 from goodgain.measures.parameters import read_parameters
-from goodgain.ranking.ranking_table import name_relevant
 
-_Expr = TypeVar("_Expr", pl.Expr, nw.Expr)
+if TYPE_CHECKING:
+    import narwhals as nw
+else:
+
+    class _Narwhals:
+        """narwhals, which is imported when a formula over ranks is computed: `import goodgain` computes none."""
+
+        def __getattr__(self, name: str) -> Any:
+            import narwhals
+
+            return getattr(narwhals, name)
+
+    nw = _Narwhals()
+
+__all__ = ["Ranks", "UpTo", "divide", "divide_rows", "nw"]
+
+_Expr = TypeVar("_Expr", pl.Expr, "nw.Expr")
 
 
 def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
@@ -195,6 +209,13 @@ class Ranks:
         return nw.col(name)
 
     @property
+    def _num_rel(self) -> str:
+        """The column of a query with the number of its relevant documents."""
+        from goodgain.ranking.ranking_table import name_relevant  # which imports NumPy
+
+        return name_relevant(self.parameters["rel"])
+
+    @property
     def judged(self) -> nw.Expr:
         """1 for a document with a label, also a negative one, else 0."""
         return _mark_where(~nw.col("relevance").is_null())
@@ -212,7 +233,7 @@ class Ranks:
     @property
     def relevant_so_far(self) -> nw.Expr:
         """The number of relevant documents at ranks 1..k."""
-        name = f"{self._position} {name_relevant(self.parameters['rel'])}"
+        name = f"{self._position} {self._num_rel}"
         self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
         return nw.col(name)
 
@@ -220,7 +241,7 @@ class Ranks:
     def num_rel(self) -> nw.Expr:
         """The number of relevant documents of the query in the qrels; also usable inside `total` and `highest`."""
         self._sums.rels.add(self.parameters["rel"])
-        return nw.col(name_relevant(self.parameters["rel"]))
+        return nw.col(self._num_rel)
 
     @property
     def num_judged(self) -> nw.Expr:
