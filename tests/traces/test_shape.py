@@ -58,6 +58,7 @@ def _plant(chance: random.Random, calls: list[dict[str, Any]], depth: int) -> An
     return dict(zip(chance.sample(_WORDS, 3), parts, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:the keys .* may be query ids")
 @pytest.mark.parametrize("seed", some_of(range(1000), every=20))
 def test_every_planted_call_is_found_once_and_none_where_none_is(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

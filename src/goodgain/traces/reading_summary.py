@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -87,6 +87,8 @@ class Summary(msgspec.Struct):
     ids_from: str = ""
     unnamed: int = 0
     first_unnamed: str = ""
+    doubtful_keys: int = 0
+    first_doubtful_keys: str = ""
 
     def add(self, other: Summary) -> None:
         """Add the counts of another reading."""
@@ -144,6 +146,12 @@ class Summary(msgspec.Struct):
         self.unnamed += 1
         if self.unnamed <= _MAX_IDS_SHOWN:
             self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id}"
+
+    def count_doubtful_keys(self, keys: Sequence[str], at: str) -> None:
+        """Count an object whose keys may be the ids of queries; `at` is its place."""
+        self.doubtful_keys += 1
+        shown = ", ".join(repr(key[:40]) for key in keys[:3])
+        self.first_doubtful_keys = self.first_doubtful_keys or f"{shown}{', ...' * (len(keys) > 3)} in {at}"
 
     def __str__(self) -> str:
         return "\n".join([*self._describe_counts(), *self._describe_exceptions(), *self.choices])
@@ -223,6 +231,12 @@ class Summary(msgspec.Struct):
             yield (
                 f"query_ids= does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
                 "Add them to the table."
+            )
+        if self.doubtful_keys:
+            more = f" (and so in {self.doubtful_keys - 1} others)" if self.doubtful_keys > 1 else ""
+            yield (
+                f"the keys {self.first_doubtful_keys} may be query ids, but their calls count as one query{more}. If they are, "
+                "write one record per line, with a field query_id; if not, confirm with query_id=."
             )
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (

@@ -337,10 +337,11 @@ def _read_form(output: Any) -> Any:
 
 def find_opening(value: Any) -> str:
     """Return what the user says at the beginning of a list of messages, first or after the system; empty for others."""
-    for item in tree.objects_in(value)[:2]:
+    said = []
+    for item in tree.objects_in(value):
         kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
         if kinds & _USERS:
-            return tree.message_text(_Fields(item).find((*_TEXTS, "parts"))[1])
-        if not kinds & {"system", "systemmessage", "developer"}:
+            said.append(tree.message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
+        elif said or not kinds & {"system", "systemmessage", "developer"}:
             break
-    return ""
+    return "\n".join(filter(None, said))

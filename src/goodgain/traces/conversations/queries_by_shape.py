@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,30 +11,30 @@ from msgspec import Struct, field
 
 from goodgain.files.json_text import loads
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
+from goodgain.traces.conversations.calls_by_shape import KINDS, Found, Place
+from goodgain.traces.conversations.records_by_key import (
+    ASKED,
+    QUESTIONS,
+    find_keyed_records,
+    find_question,
+    has_list,
+    is_part,
+)
+from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.sources import Source
-from goodgain.traces.tool_outputs.result_objects import normalise_key
 
-#: The fields of a record with the query's id, the best first, then those with a conversation's; and with its question.
+#: The fields of a record with the query's id, the best first, then those with a conversation's.
 _QUERY_IDS = (
     *("query_id", "question_id", "qid", "task_id", "sample_id", "instance_id", "example_id", "problem_id"),
     *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
 )
-_QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
-#: Those that are never arguments of a call; and the fields with the name of a run of a query that was run several times.
-_ASKED, _TRIALS = ("question", "user_query"), ("trial", "repeat")
+#: The fields with the name of a run of a query that was run several times.
+_TRIALS = ("trial", "repeat")
 #: Fields of steps and events: objects with one of them are parts of one trace.
 _OF_STEPS = {
     *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
     *("timestamp", "time", "thought"),
 }
-#: Fields and kinds of a record that is one step or event: records with one id and lists of calls are one query only if they
-#: have these.
-_OF_PARTS = re.compile("(step|turn|iteration|iter|round|hop)(number|num|no|id|index|idx)?|observation|thought")
-_SPEAKER = "ai|agent|assistant|model|llm|user|human|tool|function|action"
-_PART = re.compile(
-    rf"(on)?({_SPEAKER})?(message|call|step|turn|event|action|observation|result|response|output|use|start|end)s?|{_SPEAKER}"
-)
 
 
 class Key(NamedTuple):
@@ -71,16 +70,16 @@ class FoundQuery(Struct):
     def question(self) -> str:
         """What the record asks; a record that is itself a call has arguments with the same names."""
         is_call = any(one.call and one.place == self.key.place for one in self.members)
-        return _find_question(
-            self.record, [name for name in _QUESTIONS if not is_call or name not in ("query", "input")]
-        )
+        return find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
 
 
-def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callable[[Found], Key | None]:
+def tell_queries_apart(
+    calls: list[Found], locate: Callable[[Place], str], source: Source
+) -> Callable[[Found], Key | None]:
     """Return what finds the key of a query.
 
     An id that all calls have around them tells queries apart; else the question of records that are calls; else records
-    with a question, or with lists of calls; else the conversations under the keys of an object.
+    under the keys of an object; else records in a list with a question, or with lists of calls.
     """
     if not calls:
         return lambda one: Key(())
@@ -91,15 +90,18 @@ def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callab
             source.summary.ids_from = source.summary.ids_from or name
             whole = _list_whole_records(calls, find_id)
             return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
-    if all((key := _find_by_question(one)) and not _has_list(one, key.place) for one in calls):
+    if all((key := _find_by_question(one)) and not has_list(one, key.place) for one in calls):
         return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
-    if level := _find_level(calls):
+    keyed = find_keyed_records(calls)
+    if not keyed.places and (level := _find_level(calls)):
         return partial(_find_record, level=level)
-    return partial(_find_by_key, places=_find_conversations(calls, value))
+    if keyed.doubtful and not source.query_path:
+        source.summary.count_doubtful_keys(keyed.doubtful, format_place(locate(keyed.place)))
+    return partial(_find_by_key, places=keyed.places)
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group what was found; records of the same lists without any call are queries too."""
+    """Group what was found; records without any call in the same lists, or under keys that are ids, are queries too."""
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -112,14 +114,16 @@ def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], 
             record = records[key.place]
             group = groups.setdefault(key.query, FoundQuery(key, record))
             group.members.append(one)
-            group.asked.append(_find_question(record, _ASKED))
+            group.asked.append(find_question(record, ASKED))
     for list_place in {place[:-1]: None for place in records if place}:
         beside = _follow(value, list_place)
-        for index, record in enumerate(beside if isinstance(beside, list) else ()):
+        members = beside.items() if isinstance(beside, dict) else enumerate(beside if isinstance(beside, list) else ())
+        for index, record in members:
             place = (*list_place, index)
-            if place in records or not isinstance(record, dict) or not _find_question(record):
+            if place in records or not isinstance(record, (dict, list)):
                 continue
-            if (key := find_key(Found((*place, ""), ((place, record),)))) is not None:
+            key = find_key(Found((*place, ""), ((place, record),) if isinstance(record, dict) else ()))
+            if key is not None and (key.query_id == index or (isinstance(beside, list) and find_question(record))):
                 groups.setdefault(key.query, FoundQuery(key, record))
     return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
 
@@ -140,8 +144,8 @@ def _find_id(one: Found, name: str) -> Key | None:
 
 def _find_by_question(one: Found) -> Key | None:
     """Return the place of the outermost object around a call that has a question, and the question."""
-    place, holder = next(((place, holder) for place, holder in one.holders if _find_question(holder)), ((), None))
-    asked = _find_question(holder, _ASKED)
+    place, holder = next(((place, holder) for place, holder in one.holders if find_question(holder)), ((), None))
+    asked = find_question(holder, ASKED)
     return Key(place, asked) if asked else None
 
 
@@ -151,7 +155,7 @@ def _find_record(one: Found, level: int) -> Key | None:
     return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
 
 
-def _find_by_key(one: Found, places: set[Place]) -> Key | None:
+def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
     """Return which of these places holds a call, with its last key as the id; without places all calls are of one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
@@ -161,7 +165,7 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
     """Return the key that `find` returns: whole records are queries of their own, and so are several runs of a query."""
     if (key := find(one)) is None:
         return None
-    is_whole = key.place[:-1] in whole and not _is_part(dict(one.holders)[key.place])
+    is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
     trial = _find_trial(one) if of_runs else None
     return key._replace(query=(key.query, trial, key.place if is_whole else None), trial=trial)
 
@@ -175,34 +179,8 @@ def _find_trial(one: Found) -> str | None:
 def _list_whole_records(calls: list[Found], find: Callable[[Found], Key | None]) -> set[Place]:
     """Return the places of the lists of records that have a list of calls each and are not parts of a query."""
     found = [(one, key.place) for one in calls if (key := find(one)) is not None]
-    records = [place for one, place in found if _has_list(one, place) and not _is_part(dict(one.holders)[place])]
+    records = [place for one, place in found if has_list(one, place) and not is_part(dict(one.holders)[place])]
     return {place[:-1] for place in records}
-
-
-def _has_list(one: Found, place: Place) -> bool:
-    """Return whether a call is in a list of the record at a place."""
-    return bool(one.traces) or any(isinstance(key, int) for key in one.place[len(place) :])
-
-
-def _is_part(record: Any) -> bool:
-    """Return whether a record says that it is one step or event."""
-    kinds = (normalise_key(kind) for name in KINDS if isinstance(kind := record.get(name), str))
-    return any(map(_PART.fullmatch, kinds)) or any(_OF_PARTS.fullmatch(normalise_key(name)) for name in record)
-
-
-def _find_conversations(calls: list[Found], value: Any) -> set[Place]:
-    """Return the places of the conversations under the keys of one object; none if the calls are of one query.
-
-    They begin with different questions, and two of them search: an agent's conversation may stand beside that of a judge.
-    """
-    depth = min(len(one.place) for one in calls)
-    level = next((level for level in range(depth) if len({one.place[level] for one in calls}) > 1), depth)
-    place = calls[0].place[:level]
-    if level == depth or not isinstance(held := _follow(value, place), dict) or _find_question(held):
-        return set()
-    asked = {key: text for key, messages in held.items() if (text := find_opening(messages))}
-    differ = len(set(asked.values())) == len(asked) and all(one.place[level] in asked for one in calls)
-    return {(*place, key) for key in asked} if differ else set()
 
 
 def _find_level(calls: list[Found]) -> int:
@@ -217,17 +195,12 @@ def _find_level(calls: list[Found]) -> int:
 
 def _is_below_question(one: Found, holders: dict[Place, Any], level: int) -> bool:
     is_below = len(one.place) + bool(one.traces) > level
-    return is_below and _find_question(holders.get(one.place[:level])) != ""
+    return is_below and find_question(holders.get(one.place[:level])) != ""
 
 
 def _is_in_list_below(one: Found, holders: dict[Place, Any], level: int) -> bool:
     is_in_list = any(isinstance(key, int) for key in one.place[level:])
     return bool(one.traces) or (is_in_list and _OF_STEPS.isdisjoint(holders.get(one.place[:level], ())))
-
-
-def _find_question(record: Any, names: Iterable[str] = _QUESTIONS) -> str:
-    texts = (record.get(name) for name in names) if isinstance(record, dict) else ()
-    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def _follow(value: Any, place: Place) -> Any:

@@ -54,7 +54,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
     found = [part for one in log.finder.find(log.value) for part in split_traces(one)]
     calls = [one for one in found if log.finder.is_certain(one)] or [one for one in found if one.call]
-    find_key = tell_queries_apart(calls, log.value, source)
+    find_key = tell_queries_apart(calls, log.locate, source)
     for one in found:
         key = find_key(one)
         one.query = key and key.query
