@@ -80,7 +80,7 @@ def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callab
     """Return what finds the key of a query.
 
     An id that all calls have around them tells queries apart; else the question of records that are calls; else records
-    with a question, or with lists of calls; else the conversations under the keys of an object.
+    with a question, or with lists of calls; else the conversations under the keys of an object; else several ids in metadata.
     """
     if not calls:
         return lambda one: Key(())
@@ -95,7 +95,13 @@ def tell_queries_apart(calls: list[Found], value: Any, source: Source) -> Callab
         return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
     if level := _find_level(calls):
         return partial(_find_record, level=level)
-    return partial(_find_by_key, places=_find_conversations(calls, value))
+    places = _find_conversations(calls, value)
+    for name in () if places else map("metadata.{}".format, _QUERY_IDS):
+        keys = [_find_id(one, name) for one in calls]
+        if all(keys) and len({key.query for key in keys if key}) > 1:
+            source.summary.ids_from = source.summary.ids_from or name
+            return partial(_find_id, name=name)
+    return partial(_find_by_key, places=places)
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
