@@ -57,7 +57,9 @@ def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     shown = some.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
     shown = shown.with_row_index("row").unique("record", keep="first")
     both = different.join(shown, left_on="left", right_on="record").join(shown, left_on="right", right_on="record")
-    earliest = both.sort(pl.max_horizontal("row", "row_right")).unique("query_id", keep="first", maintain_order=True)
+    places = "row", "row_right"
+    ordered = both.sort(pl.max_horizontal(places), pl.min_horizontal(places))
+    earliest = ordered.unique("query_id", keep="first", maintain_order=True)
     found = earliest.select(*_ID, one=pl.struct("row", "text"), other=pl.struct(row="row_right", text="text_right"))
     return tuple(
         ReissuedId(query_id, doc_id, *(held["text"] for held in sorted(both_held, key=itemgetter("row"))))

@@ -149,7 +149,7 @@ class BatchConverter:
         reissued = () if self.deduplicate_all else find_reissued_ids(known)
         if self.deduplicate is None:
             return self._encode_rows(frame, mentions)._replace(reissued=reissued)
-        lack = frame.filter(lacking)["query_id"].unique()
+        lack = set(frame.filter(lacking)["query_id"])
         reissued = tuple(one for one in reissued if one.query_id not in lack)
         in_need = frame["query_id"].is_in([*lack, *(one.query_id for one in reissued)])
         if not (in_need.any() or trusted):
