@@ -159,7 +159,7 @@ def test_queries_whose_results_lack_ids_are_deduplicated_and_the_others_keep_the
     path = tmp_path / "log.jsonl"
     stories = [Story([Turn([[Call(found)]])]) for found in (docs("d1"), bare, docs("d2"))]
     path.write_text("".join(jsonl(story).replace('"story"', f'"q{n}"') for n, story in enumerate(stories)))
-    with pytest.warns(GoodgainNotice, match=r"results of 1 queries lack ids.*deduplication"):
+    with pytest.warns(GoodgainNotice, match=r"results of 1 query lack ids.*deduplication"):
         done = convert_traces(path, tmp_path / "a.run", deduplicate=_by_title)
     assert [line.split()[:3] for line in _lines(tmp_path / "a.run")] == [
         ["q0", "1", "d1"], ["q1", "1", "doc:T"], ["q1", "1", "doc:T"], ["q2", "1", "d2"],
@@ -181,7 +181,7 @@ def test_results_of_several_systems_are_deduplicated_together(tmp_path: Path) ->
         line = json.loads(jsonl(Story([Turn([[Call([{"title": "T", "snippet": system}])]])])))
         lines.append(json.dumps({**line, "system": system}))
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    with pytest.warns(GoodgainNotice, match="1 queries lack ids"):
+    with pytest.warns(GoodgainNotice, match="1 query lack ids"):
         convert_traces(tmp_path / "log.jsonl", tmp_path / "{system}.run", deduplicate=deduplicate)
     assert [sorted(frame["system"]) for frame in seen] == [["a", "b"]]
     assert [_lines(tmp_path / f"{name}.run")[0].split()[2] for name in "ab"] == ["doc:T", "doc:T"]

@@ -65,7 +65,7 @@ JOINT = {
 
 
 def test_logs_converted_in_one_call_give_one_document_each(tmp_path: Path, logs: dict[str, Path]) -> None:
-    with pytest.warns(GoodgainNotice, match="results of 1 queries lack ids"):
+    with pytest.warns(GoodgainNotice, match="results of 1 query lack ids"):
         done = convert_traces(logs, tmp_path / "{system}.run", results=tmp_path / "r.jsonl", deduplicate=deduplicate)
     assert {name: path.name for name, path in done.runs.items()} == {"old": "old.run", "new": "new.run"}
     assert {name: sorted(_documents(path)) for name, path in done.runs.items()} == JOINT
@@ -167,7 +167,7 @@ def test_a_query_is_deduplicated_if_a_result_of_any_system_lacks_an_id(tmp_path:
         (tmp_path / name).mkdir()
         logs[name] = tmp_path / name / "q1.json"
         logs[name].write_text(openai_chat(Story([Turn([[Call(found)]])])))
-    with pytest.warns(GoodgainNotice, match="results of 1 queries lack ids"):
+    with pytest.warns(GoodgainNotice, match="results of 1 query lack ids"):
         done = convert_traces(logs, tmp_path / "{system}.run", deduplicate=deduplicate)
     assert {name: _documents(path) for name, path in done.runs.items()} == {"old": [OLD[0]], "new": [OLD[0]]}
 

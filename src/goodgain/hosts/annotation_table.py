@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.dedup import deduplicate
+from goodgain.dedup.reissued_ids import find_reissued_ids
 from goodgain.errors import GoodgainError, InputError, collect_notices, notice
 from goodgain.evaluation import evaluate
 from goodgain.formats.qrels import load_qrels
@@ -125,7 +126,8 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
         raise InputError(
             f"the logs have no spans ({', '.join(summary.formats)}): give what Phoenix, Langfuse or OpenTelemetry exported"
         )
-    lacking = results.select(LACKS_IDS).to_series()
+    reissued = pl.col("query_id").is_in([one.query_id for one in find_reissued_ids(results)])
+    lacking = results.select(LACKS_IDS | reissued).to_series()
     if lacking.any():
         found = deduplicate(results.filter(lacking)).frame.select(*results.columns, "document")
         results = pl.concat([found, results.filter(~lacking).with_columns(document="doc_id")])

@@ -85,6 +85,7 @@ class ToolCall(msgspec.Struct, gc=False):
         failed: whether the log says that the call failed.
         is_search: whether the call is a search; None: the tool's name decides.
         remedy: how to record the results, for calls without them.
+        perhaps: the key of what may be the output, in a place where the format does not read it.
         may_lack: whether the format may lack the output of single calls: these are unrecorded, and a notice counts them
             instead of an error.
         doc_type: the type of every result (`passage`), if the tool gives it.
@@ -102,6 +103,7 @@ class ToolCall(msgspec.Struct, gc=False):
     failed: bool = False
     is_search: bool | None = None
     remedy: str = ""
+    perhaps: str = ""
     may_lack: bool = False
     doc_type: str | None = None
     queries: tuple[str, ...] | None = None

@@ -291,7 +291,8 @@ class Summary(msgspec.Struct):
         if self.unread:
             yield (
                 f"{self.searches_with_unread} searches have {self.unread} objects or texts in their output that look "
-                f"like results and were not read, the first at {self.first_unread}; if they are results, read them with parse="
+                f"like results and were not read, the first at {self.first_unread}; if they are results, read them with parse= of "
+                "read_traces"
             )
         if self.unknown_urls:
             (name, count), *_ = self.unknown_urls.most_common()
@@ -309,7 +310,7 @@ class Summary(msgspec.Struct):
             yield (
                 f"{self.unparsed} searches have output that could not be read and count as searches without results: "
                 f"{self.unparsed_iterations} iterations of {self.unparsed_queries} queries; "
-                "read them with parse=, or name the search tools with tools="
+                "read them with parse= of read_traces, or name the search tools with tools="
             )
         if self.errors:
             more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""

@@ -11,9 +11,11 @@ from msgspec import Struct, field
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.langchain_events import read_tool_events
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
+from goodgain.traces.tool_outputs.service_answers import LIST_KEYS
 from goodgain.traces.tools import ChosenTools, extract_queries
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -63,6 +65,7 @@ class Found(Struct):
         is_sure: the object names itself a call or an answer, or has the id of a call.
         is_apart: the answer of the call is another object.
         tool, output, failed: an answer, which may name its tool.
+        perhaps: the key of what may be the output of an answer.
         text: a text of the user; empty for a text of the agent, which ends its work.
         traces: those of a known format.
         query: what tells its query apart from others; None: unknown.
@@ -77,6 +80,7 @@ class Found(Struct):
     tool: str | None = None
     output: Any = UNANSWERED
     failed: bool = False
+    perhaps: str = ""
     text: str | None = None
     traces: list[Trace] = field(default_factory=list)
     query: Any = None
@@ -149,7 +153,8 @@ class CallFinder:
             return [Found(place, holders, traces=traces)]
         if isinstance(value, dict):
             return self._find_in_object(_Fields(value), place, holders)
-        return [one for index, member in enumerate(value) for one in self._find_inner(member, (*place, index), holders)]
+        members = enumerate(read_tool_events(value))
+        return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
@@ -182,6 +187,7 @@ class CallFinder:
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
             call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
+            call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(item, skipped, place, holders)
@@ -200,6 +206,9 @@ class CallFinder:
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
             answer.output = tree.or_unanswered(output)
             return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
+        if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
+            answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
+            return [answer, *self._find_fields(item, [], place, holders)]
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(item, [output_key], place, holders)
         if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
@@ -254,6 +263,8 @@ class CallFinder:
                     continue
                 by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
                 unanswered.append(one)
+            elif one.perhaps and not named:
+                continue
             elif one.text is None and not one.traces:
                 waiting: list[Found] = []
                 if not named:
@@ -281,6 +292,7 @@ class CallFinder:
             self._check_again(made, answer.output, answer.place)
         elif made is not None:
             made.output, made.failed, call.is_sure = answer.output, answer.failed, True
+            made.perhaps = answer.perhaps or made.perhaps
 
     def _merge(self, one: Found, copy: Found) -> None:
         if one.call is not None and copy.call is not None:
@@ -317,6 +329,12 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
             if (inner.tool is None or value is named) and inner.find(_ARGUMENTS)[0] is not None:
                 return inner, key
     return own, None
+
+
+def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
+    """Return the key of an object whose value may be an output, although it is none that is read; empty if there is none."""
+    held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
+    return next((key for key, value in held if value not in (None, "", [], {})), "")
 
 
 def _is_copy(one: Found, other: Found) -> bool:

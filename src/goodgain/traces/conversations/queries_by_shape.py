@@ -79,7 +79,7 @@ def tell_queries_apart(
     """Return what finds the key of a query.
 
     An id that all calls have around them tells queries apart; else the question of records that are calls; else records
-    under the keys of an object; else records in a list with a question, or with lists of calls.
+    under the keys of an object; else records in a list with a question, or with lists of calls; else several ids in metadata.
     """
     if not calls:
         return lambda one: Key(())
@@ -95,6 +95,11 @@ def tell_queries_apart(
     keyed = find_keyed_records(calls)
     if not keyed.places and (level := _find_level(calls)):
         return partial(_find_record, level=level)
+    for name in () if keyed.places else map("metadata.{}".format, _QUERY_IDS):
+        keys = [_find_id(one, name) for one in calls]
+        if all(keys) and len({key.query for key in keys if key}) > 1:
+            source.summary.ids_from = source.summary.ids_from or name
+            return partial(_find_id, name=name)
     if keyed.doubtful and not source.query_path:
         source.summary.count_doubtful_keys(keyed.doubtful, format_place(locate(keyed.place)))
     return partial(_find_by_key, places=keyed.places)

@@ -37,7 +37,8 @@ class Conversion(NamedTuple):
         runs: the run of each system, by the system's name.
         results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication: their results lack ids, or all were deduplicated.
+        deduplicated: queries whose documents were found by deduplication: their results lack ids, an id stands for several
+            documents, or all were deduplicated.
         summary: what was read.
     """
 
@@ -82,7 +83,8 @@ def convert_traces(
             feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited: `funnel` takes it.
         system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
-        deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
+        deduplicate: finds the documents of queries whose results lack ids, or in which an id stands for different documents;
+            None: by id, else by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
         earlier: files of results that earlier conversions wrote. Results that match one of theirs get its document;
             `deduplicate` is called with their rows as `earlier=`.

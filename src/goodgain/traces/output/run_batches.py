@@ -1,6 +1,6 @@
 """Makes runs of batches of results, and writes them: one run per system and replicate.
 
-If results of a query lack ids, deduplication finds their documents first.
+If results of a query lack ids, or one of its ids stands for several documents, deduplication finds its documents first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.dedup.reissued_ids import ReissuedId, find_doubtful_ids, find_reissued_ids
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import stem
 from goodgain.files.writing import (
     Append,
@@ -75,6 +76,7 @@ class ConvertedBatch(NamedTuple):
         postponed: rows whose documents or query ids are known only when all traces are read.
         mentions: what their queries opened and cited.
         deduplicated: queries whose documents were found by deduplication.
+        reissued: of each query whose ids stand for several documents, the first such id.
     """
 
     runs: list[tuple[RunName, EncodedRows]]
@@ -83,6 +85,7 @@ class ConvertedBatch(NamedTuple):
     postponed: pl.DataFrame | None = None
     mentions: pl.DataFrame | None = None
     deduplicated: int = 0
+    reissued: tuple[ReissuedId, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,10 @@ class BatchConverter:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
-        plain = rows.all_have_ids and not self.deduplicate_all
-        frame = self._select_system(rows.to_frame(for_run=plain and self.files.results is None and not self.postpone))
+        plain = rows.all_have_ids and not self.deduplicate_all and self.files.results is None and not self.postpone
+        frame = self._select_system(rows.to_frame(for_run=plain))
+        if plain and find_doubtful_ids(frame).height:
+            plain, frame = False, self._select_system(rows.to_frame())
         tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
         mentions = tables.pop("uses", None)
         if self.postpone:
@@ -121,17 +126,19 @@ class BatchConverter:
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries; those in which a result lacks an id are deduplicated first.
+        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first.
 
         In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
         """
-        if self.deduplicate is None or frame.is_empty():
+        if frame.is_empty():
             return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
+        known = frame
         if self.earlier is not None:
             earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
             options["earlier"] = earlier
+            known = pl.concat([earlier, frame], how="diagonal_relaxed")
             # Doc_ids do not identify earlier documents with other names. If a person joined two doc_ids, they do.
             renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))
             ids = earlier.select("query_id", document="doc_id", is_id=pl.lit(True)).unique()
@@ -139,7 +146,12 @@ class BatchConverter:
             others = renamed.filter(pl.col("is_id").is_null() | pl.col("doc_id").is_null())["query_id"].unique()
             lacking = lacking | pl.col("query_id").is_in(others.implode())
             trusted = trusted or renamed.height > 0
-        in_need = frame.select(lacking.alias("lacking")).to_series()
+        reissued = () if self.deduplicate_all else find_reissued_ids(known)
+        if self.deduplicate is None:
+            return self._encode_rows(frame, mentions)._replace(reissued=reissued)
+        lack = set(frame.filter(lacking)["query_id"])
+        reissued = tuple(one for one in reissued if one.query_id not in lack)
+        in_need = frame["query_id"].is_in([*lack, *(one.query_id for one in reissued)])
         if not (in_need.any() or trusted):
             return self._encode_rows(frame, mentions, earlier)
         frame = frame.with_columns(place=pl.int_range(pl.len()))
@@ -150,7 +162,7 @@ class BatchConverter:
         else:
             parts.append(rest.with_columns(document="doc_id"))
         batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
-        return batch._replace(deduplicated=whole["query_id"].n_unique())
+        return batch._replace(deduplicated=whole["query_id"].n_unique(), reissued=reissued)
 
     def _add_documents(self, frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
         if self.deduplicate is None or frame.is_empty():
@@ -197,6 +209,7 @@ class OutputWriter:
         self._tables: dict[str, list[pl.DataFrame]] = {name: [] for name in files.tables}
         self._postponed: list[Path] = []
         self._mentions: list[pl.DataFrame] = []
+        self._reissued: list[ReissuedId] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
         """Write a batch."""
@@ -218,6 +231,7 @@ class OutputWriter:
         if batch.mentions is not None:
             self._mentions.append(batch.mentions)
         self.deduplicated += batch.deduplicated
+        self._reissued += batch.reissued
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
         """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
@@ -295,11 +309,20 @@ class OutputWriter:
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs; a requested deduplication needs none."""
-        if self.deduplicated and not deduplication_asked:
+        reissued = len(self._reissued) if self.deduplicated else 0
+        if self.deduplicated > reissued and not deduplication_asked:
             notice(
-                f"the results of {self.deduplicated} queries lack ids: deduplication identified their documents; "
-                "deduplicate=None uses their URLs as they are"
+                f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
+                "identified their documents; deduplicate=None uses their URLs as they are"
             )
+        if self._reissued:
+            remedy = (
+                "deduplication identified the documents instead; deduplicate=None keeps the ids"
+                if reissued
+                else "each id counts as one document; pass deduplicate= to identify the documents"
+            )
+            queries = count_of(len(self._reissued), "query", "queries")
+            notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
             notice(
                 f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "

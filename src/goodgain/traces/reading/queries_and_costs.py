@@ -167,6 +167,12 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     outcome = _read_outcome(call, options)
     place = format_place(call.at)
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
+        if call.perhaps:
+            raise UnrecordedError(
+                f"{place}: the search with {call.tool!r} was made, and goodgain does not know where its answer is: perhaps "
+                f"under {call.perhaps!r}; name that key output, or write the searches in the format jsonl "
+                "(docs/traces/your_own_agent.md)"
+            )
         if not call.may_lack:
             raise UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
@@ -178,7 +184,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
-            f"({repr(call.output)[:120]}); read it with parse=, or name the search tools with tools="
+            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results "
+            "(docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool does not search, name those "
+            "that do with tools="
         )
     summary.count_unread(outcome.unread, place)
     summary.unknown_urls.update(find_unknown_urls(outcome.results))

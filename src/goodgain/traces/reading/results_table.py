@@ -30,8 +30,8 @@ _TABLES: dict[str, dict[str, Any]] = {
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
-#: The columns of a result with an id that a run needs.
-_OF_RUNS = ("rank", "doc_id", "score")
+#: The columns of a result with an id that a run needs, and those that may show that its id is not the document's.
+_OF_RUNS = ("rank", "doc_id", "type", "url", "score")
 
 #: Ids that do not name a document: in a run, `-` means no results.
 _NO_IDS = (None, EMPTY_DOC)

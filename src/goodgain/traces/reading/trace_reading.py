@@ -180,5 +180,6 @@ def _read_log(
     count_unknown(source.take_unknown(), options, summary)  # items after the last trace
     if is_empty and summary.errors == errors and file.span is None:
         raise InputError(
-            f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format="
+            f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format=, or write its "
+            "searches in the format jsonl (docs/traces/your_own_agent.md)"
         )

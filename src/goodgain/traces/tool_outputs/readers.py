@@ -5,6 +5,7 @@ The members of a list decide whether it is a list of results. A sentence is neve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -80,6 +81,8 @@ LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
 }
 #: They may have links that are not results, in a model's prose or in whole pages.
 _WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
+#: An id in a list of nothing but ids. It has a digit: single words may be categories or suggestions.
+_BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
 #: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
 #: Longer answers of tools that do not search are pages, and are not checked. JSON may be longer than other text.
@@ -94,7 +97,7 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
-        outcome = _OutputReader(at).read_value(output, _MAX_DEPTH)
+        outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
     if doc_type is None:
         return outcome
     return outcome._replace(results=tuple(replace(result, type=doc_type) for result in outcome.results))
@@ -165,9 +168,13 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers for the output at one place, which errors name."""
+    """The readers for the output at one place, which errors name.
+
+    `reads_ids`: lists of bare ids are results, as in the output of a search; other tools list files and versions.
+    """
 
     at: str
+    reads_ids: bool = False
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -236,7 +243,10 @@ class _OutputReader(NamedTuple):
         if kinds == {str}:
             if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in members):
                 return self.read_list([{"url": text} for text in members], depth - 1)
-            return self.read_blocks(members, depth)
+            outcome = self.read_blocks(members, depth)
+            if outcome.status == "unparsed" and self.reads_ids and all(map(_BARE_ID.fullmatch, members)):
+                return self.read_list([{"id": text} for text in members], depth - 1)
+            return outcome
         return UNPARSED
 
     def read_object_list(self, members: list[Object], depth: int) -> Outcome:
