@@ -41,6 +41,11 @@ class Table:
     nullable: frozenset[str] = frozenset()
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
+    def understand(self, name: object) -> str:
+        """Return what a name in a source means: the name here of a synonym, or of one that differs in case alone."""
+        lower = str(name).lower()
+        return self.synonyms.get(lower, lower)
+
     @cached_property
     def required(self) -> tuple[str, ...]:
         """The columns that a frame must have."""

@@ -8,11 +8,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.comparing.explanation import explain_runs
@@ -302,6 +304,18 @@ def test_results_of_another_system_are_refused_by_name() -> None:
     results = read_results(EXAMPLE / "results.jsonl").with_columns(system=pl.lit("other"))
     with pytest.raises(gg.InputError, match="hold no system 'old', only 'other'"):
         gg.explain(EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", results=results)
+
+
+def test_results_given_for_another_run_of_the_call_are_refused() -> None:
+    both = read_results(EXAMPLE / "results.jsonl")
+    old, new = (both.filter(system=name) for name in ("old", "new"))
+    explain = partial(gg.explain, EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3")
+    with pytest.raises(gg.InputError, match=r"hold no system 'old', only 'new'\. .* for each, in their order"):
+        explain(results=[new, old])
+    wanted = explain(results=both).iterations
+    assert_frame_equal(explain(results=[old, new]).iterations, wanted)
+    renamed = [of.with_columns(system=pl.lit("agent")) for of in (old, new)]  # convert -o names runs, not results
+    assert_frame_equal(explain(results=renamed).iterations, wanted)
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "RAG", "IterationsForAllGoodResults", "NumDup"])

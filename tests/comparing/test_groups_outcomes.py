@@ -62,6 +62,37 @@ def test_queries_without_a_group_are_named() -> None:
         gg.evaluate(*FILES[:2], "nCG@3", groups=pl.DataFrame({"query_id": ["x"], "kind": ["a"]}))
 
 
+def write_groups(folder: Path, **first: Any) -> Path:
+    """Groups of the queries q and r as JSON Lines; `first` is what else the row of q has."""
+    path = folder / "groups.jsonl"
+    rows = ({"query_id": "r", "group": "hard"}, {"query_id": "q", "group": "easy", **first})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def score_groups(groups: Path) -> list[str]:
+    labels, run = {"q": {"a": 2}, "r": {"a": 2}}, {"q": {"a": 1.0}, "r": {"a": 1.0}}
+    by_group = gg.evaluate(labels, run, "nDCG@10", groups=groups).by_group
+    assert by_group is not None
+    return sorted(set(by_group.get_column("group")))
+
+
+def test_columns_that_groups_do_not_use_may_hold_anything(tmp_path: Path) -> None:
+    groups = write_groups(tmp_path, doc_id=["a", "b"], system=0.5)
+    assert score_groups(groups) == ["easy", "hard"]
+
+
+@pytest.mark.parametrize("group", [["hard", "multi"], {"name": "hard"}])
+def test_a_group_that_is_no_text_is_an_error_with_its_line(group: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"groups\.jsonl, line 2: .* in group, which is neither text nor a number"):
+        score_groups(write_groups(tmp_path, group=group))
+
+
+def test_a_group_may_be_a_truth_value_or_a_number_in_json_as_in_csv(tmp_path: Path) -> None:
+    assert score_groups(write_groups(tmp_path, group=True)) == ["hard", "true"]
+    assert score_groups(write_groups(tmp_path, group=7)) == ["7", "hard"]
+
+
 def test_scores_by_group_are_means_over_its_queries_and_sums_for_counts() -> None:
     scores = gg.evaluate(*FILES[:2], [gg.nCG @ 3, ir_measures.NumRet], groups=GROUPS)
     assert scores.by_group is not None

@@ -20,6 +20,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures.names import parse_measures
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
+from tests.support.tables import no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
 RUN = pl.DataFrame(
@@ -256,14 +257,55 @@ def test_what_people_have_ends_in_the_right_numbers_or_in_the_remedy(case: str, 
             call(tmp_path)
 
 
-def test_a_row_read_as_the_header_is_an_error_and_a_frame_may_have_numbers_as_names(tmp_path: Path) -> None:
+NO_HEADER = "has a number as its name, so the first row may be data"
+
+
+def test_a_row_read_as_the_header_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "qrels.csv"
     path.write_text("q1,0,a,1\nq2,0,x,1\n")
     for columns in (None, {"q1": "query_id", "a": "doc_id", "1": "relevance"}):
-        with pytest.raises(
-            gg.InputError, match="has a number as its name, so the first row seems to be read as the header"
-        ):
+        with pytest.raises(gg.InputError, match=NO_HEADER):
             gg.read_qrels(path, columns=columns)
-    frame = pl.DataFrame({"1": ["q"], "2": ["d"], "3": [2]})
-    judged = gg.read_qrels(frame, columns={"1": "query_id", "2": "doc_id", "3": "relevance"})
-    assert judged.frame.height == 1
+    with pytest.raises(gg.InputError, match=NO_HEADER):
+        gg.read_qrels(pd.read_csv(path))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "frame"])
+def test_a_number_as_the_name_of_one_column_can_be_renamed(form: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "2023": [2]})
+    path = tmp_path / f"qrels.{form}"
+    if form == "json":
+        path.write_text(frame.write_json())
+    elif form != "frame":
+        {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[form](path)
+    source = frame if form == "frame" else path
+    with no_notices():
+        judged = gg.read_qrels(source, columns={"2023": "relevance"})
+    assert judged.frame.rows() == [("q", "0", "d", 2)]
+    with pytest.raises(gg.InputError) as raised:
+        gg.read_qrels(source)
+    assert "relevance" in str(raised.value)
+    assert "first row" not in str(raised.value)
+
+
+def test_a_list_of_objects_has_no_row_of_names(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.json"
+    path.write_text('[{"1": "q", "2": "d", "3": 2}]')
+    assert gg.read_qrels(path, columns={"1": "query_id", "2": "doc_id", "3": "relevance"}).frame.rows() == [
+        ("q", "0", "d", 2)
+    ]
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_numbers_that_pandas_gives_as_names_can_be_renamed(kind: type) -> None:
+    names = {kind(0): "query_id", kind(2): "doc_id", kind(3): "relevance"}
+    judged = gg.read_qrels(pd.DataFrame([["q", 0, "d", 2]]), columns=names)
+    assert judged.frame.rows() == [("q", "0", "d", 2)]
+    run = pl.DataFrame({"0": ["q"], "1": [1], "2": ["d"]})
+    for source in (run, pd.DataFrame([["q", 1, "d", 5.0]])):
+        of_run = {kind(0): "query_id", kind(1): "iteration", kind(2): "doc_id"}
+        assert list(gg.evaluate({"q": {"d": 2}}, source, "CG", columns=of_run).mean().values()) == [2]
+    with pytest.raises(gg.InputError, match=r"has no column 'query_id', .* \(it has 0, 1, 2, 3\); pass columns="):
+        gg.read_qrels(pd.DataFrame([["q", 0, "d", 2]]))
+    with pytest.raises(gg.InputError, match="there is no column 7"):
+        gg.read_qrels({"q": {"d": 2}}, columns={7: "relevance"})

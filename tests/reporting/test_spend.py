@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,16 +183,59 @@ def test_costs_are_those_of_the_iteration_number_in_the_run(numbers: tuple[int, 
     assert found.select("spend", "mean").rows() == [(1.0, 3.0), (6.0, 5.0)]
 
 
-def test_costs_from_1_fit_a_run_from_0_and_an_iteration_0_beside_them_is_an_error() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": (0, 1), "doc_id": ["a", "b"]})
-    rows = {"query_id": "q", "iteration": (1, 2), "cost": [10.0, 10.0]}
-    over_cost = partial(gg.curve, {"q": {"a": 3, "b": 2}}, {"g": run}, "CG", over="cost", resamples=0)
-    assert over_cost(costs=pl.DataFrame(rows)).select("spend", "mean").rows() == [(10.0, 3.0), (20.0, 5.0)]
-    whole = pl.DataFrame({"query_id": "q", "iteration": (0, 1, 2), "cost": [1000.0, 10.0, 10.0]})
+def curve_from_0(costs: list[tuple[Any, ...]], *, first: int = 0, over: str = "cost") -> list[tuple[float, float]]:
+    """The curve of two queries with two searches each, each of which finds a document with label 2."""
+    run = pl.DataFrame({"query_id": ["p", "p", "q", "q"], "iteration": [first, first + 1] * 2, "doc_id": [*"abab"]})
+    types = {"query_id": pl.String, "iteration": pl.Int64, "cost": pl.Float64, "seconds": pl.Float64}
+    frame = pl.DataFrame([(*row, None)[:4] for row in costs], schema=types, orient="row")
+    qrels = {query_id: {"a": 2, "b": 2} for query_id in "pq"}
+    found = gg.curve(qrels, {"g": run}, "CG", over=over, costs=frame, resamples=0)
+    return found.select("spend", "mean").rows()
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+def test_costs_keep_the_numbers_of_a_run_from_0_where_iteration_0_has_no_amount(has_row: bool) -> None:
+    """They were taken for costs from 1, but only over the amount that iteration 0 lacks."""
+    rows = [("p", 1, 1.0), ("q", 1, 2.0), *([("p", 0, None, 5.0), ("q", 0, None, 5.0)] if has_row else [])]
+    with no_notices():
+        assert curve_from_0(rows) == [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)]
+
+
+def test_costs_from_1_fit_a_run_from_0() -> None:
+    rows = [("p", 1, 10.0, 0.0), ("p", 2, 10.0, 3.0), ("q", 1, 10.0, None), ("q", 2, None, 1.0)]
+    with no_notices():
+        assert curve_from_0(rows) == [(10.0, 3.0), (20.0, 4.0)]
+        assert curve_from_0(rows, over="seconds") == [(0.0, 2.0), (1.0, 3.0), (3.0, 4.0)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(query_id, i, 1.0) for query_id in "pq" for i in (0, 1, 2)],
+        [("p", 1, 1.0), ("p", 2, 1.0), ("q", 1, 1.0)],
+    ],
+)
+def test_costs_that_may_begin_with_0_or_1_are_an_error_that_renumbering_both_ends(rows: list[tuple[Any, ...]]) -> None:
     with pytest.raises(
-        gg.InputError, match="iteration 0 of g can be the query as a whole, or the first search of its run"
+        gg.InputError, match=r"may begin with 0 or 1\. Number the searches of both from 1; iteration 0 of costs is then"
     ):
-        over_cost(costs=whole)
+        curve_from_0(rows)
+    renumbered = [(query_id, i + 1, cost) for query_id, i, cost in rows]
+    with pytest.warns(gg.GoodgainNotice, match=r"costs= has cost for . iterations? that g lacks"):
+        curve_from_0(renumbered, first=1)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_costs_per_query_make_no_curve_whatever_number_the_run_begins_with(first: int) -> None:
+    with pytest.raises(gg.InputError, match="the cost of g are per query, and a curve needs them per iteration"):
+        curve_from_0([("p", 0, 110.0), ("q", 0, 10.0)], first=first)
+
+
+def test_costs_of_other_iterations_than_those_of_the_run_are_an_error() -> None:
+    with pytest.raises(
+        gg.InputError, match=r"no cost for any judged query of g\. Write query ids and iterations as in the run"
+    ):
+        curve_from_0([("p", 1, 1.0), ("q", 2, 1.0)], first=5)
 
 
 def test_costs_of_an_iteration_that_the_run_lacks_are_named() -> None:

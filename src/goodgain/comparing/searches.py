@@ -51,10 +51,11 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     for name, source in zip(names, opened * (len(names) // len(opened)), strict=True):
         known = source.get_column("system").unique().to_list() if "system" in source.columns else []
         # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
-        if name not in known and (len(known) > 1 or len(opened) < len(names)):
+        if name not in known and (len(known) > 1 or len(opened) < len(names) or {*known} & {*names}):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
-                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for each."
+                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for "
+                "each, in their order."
             )
         of_run = source.filter(system=name) if name in known else source
         if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:

@@ -35,8 +35,8 @@ _LOOKS_LIKE_ITERATION = re.compile(
     r"(agent_|search_|tool_)?(iter|iteration|step|turn|round|hop|search|call)(_?(id|idx|index|no|num|number))?"
 )
 
-#: Name in the source -> our name.
-Columns = Mapping[str, str]
+#: Name in the source -> our name. Pandas may have numbers as names: they match as text.
+Columns = Mapping[Any, str]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FoundColumns:
 
     Attributes:
         names: name in the source -> our name.
-        renamed: the names in the source that `columns` renames.
+        renamed: the names in the source that `columns` renames, as text.
         likely_iteration: a column that looks like the iteration, if none was read as the iteration.
         understood: the part of `names` found through synonyms.
     """
@@ -63,11 +63,11 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
     if not isinstance(columns, Mapping | None):
         raise InputError(f"columns={columns!r} does not map your column names to goodgain's. Correct it: {example}")
     for name, ours in (columns or {}).items():
-        if not isinstance(name, str) or ours not in known:
+        if ours not in known:
             raise InputError(
                 f"columns={{{name!r}: {ours!r}}}: goodgain has no column {ours!r}. It has {', '.join(known)}: {example}"
             )
-    return dict(columns or {})
+    return {str(name): ours for name, ours in (columns or {}).items()}
 
 
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
@@ -80,12 +80,12 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         label: what errors call the source.
     """
     names = list(dict.fromkeys(names))
-    renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
+    renamed = {name: columns[str(name)] for name in names if columns.get(str(name)) in table.columns}
     found: dict[str, str] = {}
     understood: dict[str, str] = {}
     for ours in table.columns:
         own = [name for name in names if renamed.get(name, name) == ours]
-        others = [name for name in names if name not in (*renamed, ours) and _understand(name, table) == ours]
+        others = [name for name in names if name not in (*renamed, ours) and table.understand(name) == ours]
         if len(own) > 1:
             name = next(name for name in own if name in renamed)
             other = next(other for other in own if other != name)
@@ -113,12 +113,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     if table is RUN and "iteration" not in found.values():
         unread = (name for name in names if name not in found)
         likely = next((name for name in unread if _LOOKS_LIKE_ITERATION.fullmatch(str(name).lower())), None)
-    return FoundColumns(found, frozenset(renamed), likely, understood)
-
-
-def _understand(name: str, table: Table) -> str:
-    lower = str(name).lower()
-    return table.synonyms.get(lower, lower)
+    return FoundColumns(found, frozenset(map(str, renamed)), likely, understood)
 
 
 def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
@@ -131,7 +126,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
 def check_columns_used(columns: Columns, *sources: Any) -> None:
     """Raise `InputError` if a name in `columns` is not a column of any source."""
     for name in columns:
-        if not any(name in source.renamed for source in sources):
+        if not any(str(name) in source.renamed for source in sources):
             raise InputError(
                 f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}. Correct the name. columns= is for tables, "
                 "not for TREC text, dicts, or a Run or Qrels already read"
@@ -211,7 +206,9 @@ def _open_table(
     if isinstance(rows, TextLines) and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
-        _check_columns_found(names, known, found, str(path), is_text=content is not None)
+        if content is None or separator_by_name(path) is not None:  # JSON has no row of names
+            _check_first_row(names, known, found, str(path), is_text=content is not None)
+        _check_columns_found(names, known, found, str(path))
     if any("." in name for name in columns) and "relevance" in frame.columns and isinstance(rows, TextLines):
         # A record may list a document twice, with a paragraph that supports and one that does not.
         record = pl.Series("record", rows.lines)
@@ -275,6 +272,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
         )
     names = frame.collect_schema().names()
     found = find_columns(names, table, columns, label=label)
+    _check_first_row(names, table, found, label)
     _check_columns_found(names, table, found, label)
     selected = frame.select(nw.col(name).alias(ours) for name, ours in found.names.items())
     if isinstance(selected, nw.DataFrame):
@@ -282,16 +280,22 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     return OpenFrame(selected, FrameRows(label), found)
 
 
-def _check_columns_found(
+def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    missing = [name for name in table.required if name not in found.names.values()]
-    used = [name for name in names if missing or (name in found.names and (is_text or name not in found.renamed))]
+    """Raise InputError if the names may be a row of data: one is a number, and none is known without `columns`."""
+    if {*map(str, found.names)} - found.renamed:
+        return
+    used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
     if number := next((name for name in used if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name)), None):
         raise InputError(
-            f"{label}: the column {number!r} has a number as its name, so the first row seems to be read as the header; give the "
-            f"table a header, such as {', '.join(table.required)}"
+            f"{label}: the column {number!r} has a number as its name, so the first row may be data. Give the table a header, "
+            f"such as {', '.join(table.required)}"
         )
+
+
+def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
+    missing = [name for name in table.required if name not in found.names.values()]
     if missing:
         raise InputError(
             f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -13,10 +13,10 @@ import polars.selectors as cs
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks
-from goodgain.files.json_text import begins_json, iterate_objects, put_on_lines
+from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
-from goodgain.schema import BLANKS, COSTS, USES
+from goodgain.schema import BLANKS, COSTS, IDS, USES
 
 #: Queries that a notice names.
 _EXAMPLES = 3
@@ -45,8 +45,9 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     Raises:
         InputError: it cannot be read, or has none of these queries.
     """
-    frame, label = _open_table(source, "groups=", ("query_id", "group"))
-    known = cast_texts(frame, ["query_id", "group"], label).select("query_id", "group").drop_nulls().unique()
+    texts = ("query_id", "group")
+    frame, label = _open_table(source, "groups=", texts, texts)
+    known = frame.select(texts).drop_nulls().unique()
     known = known.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
     lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
     if known.is_empty():
@@ -69,11 +70,11 @@ def read_outcomes(source: Any) -> pl.DataFrame:
     Raises:
         InputError: it cannot be read, has no outcome, or an outcome is not a number.
     """
-    frame, label = _open_table(source, "outcomes=", ("query_id", "system"))
-    names = [name for name in frame.columns if name not in ("query_id", "system", "replicate")]
+    texts = ("query_id", "system")
+    frame, label = _open_table(source, "outcomes=", texts, texts)
+    names = [name for name in frame.columns if name not in (*texts, "replicate")]
     if not names:
         raise InputError(f"{label}: has no outcome. Add a column of numbers, such as solved with 0 and 1.")
-    frame = cast_texts(frame, ["query_id", "system"], label)
     twice = frame.filter(frame.select("query_id", "system").is_duplicated())
     if len(twice) and "replicate" not in frame.columns:
         query_id, system = twice.select("query_id", "system").row(0)
@@ -102,13 +103,13 @@ def read_uses(source: Any) -> pl.DataFrame:
         InputError: it cannot be read, a value is not a whole number or a truth value, or a document has two rows.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
-    types, needed = USES.polars, USES.required
+    types = USES.polars
+    ids = [name for name in types if types[name] == pl.String]
     tables = [pl.DataFrame(schema=types)]
     for one in sources:
-        frame, label = _open_table(one, "uses=", needed, _REMEDY_OF_USES)
+        frame, label = _open_table(one, "uses=", ids, USES.required, _REMEDY_OF_USES)
         given = [name for name in types if name in frame.columns]
-        texts = [name for name in given if types[name] == pl.String]
-        frame = cast_texts(frame.select(given), texts, label)
+        frame, texts = frame.select(given), [name for name in given if name in ids]
         is_blank = pl.col(*texts).str.strip_chars(BLANKS) == ""
         frame = frame.with_columns(pl.when(~is_blank).then(pl.col(*texts)))  # an id keeps its blanks, as in qrels
         frame = frame.with_columns((~cs.by_name(*texts) & cs.string()).str.strip_chars().replace("", None))
@@ -142,9 +143,9 @@ def _read_numbers(column: pl.Series) -> pl.Series:
 
 
 def _open_table(
-    source: Any, argument: str, required: tuple[str, ...], remedy: str = "Rename its columns."
+    source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Return all columns of a file or frame, and its name in errors."""
+    """Return all columns of a file or frame, those of `texts` as text, and its name in errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -154,12 +155,12 @@ def _open_table(
         has_columns = content is None or separator_by_name(path) is not None
         if content is not None and not has_columns and begins_json(content):
             content, shown = put_on_lines(content, path)
-            rows = [value for _, value in iterate_objects(content, BadLines(shown, content, None).refuse)]
-            names = dict.fromkeys(name for row in rows for name in row)
-            for row in rows:
-                _check_ids(row, label)
-            columns = {name: [_write_value(row.get(name)) for row in rows] for name in names}
-            frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
+            refuse = BadLines(shown, content, None).refuse
+            numbered = [*iterate_objects(content, refuse)]
+            rows = ObjectRows(dict.fromkeys((name for _, row in numbered for name in row), pl.String), refuse)
+            for number, row in numbered:
+                rows.add(number, {name: _write_value(value, name, texts) for name, value in row.items()})
+            frame = rows.to_frame()[0]
         elif not has_columns and container(path) == "text" and argument == "uses=":
             raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
@@ -167,20 +168,13 @@ def _open_table(
             frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
-    return frame, label
+    return cast_texts(frame, texts, label), label
 
 
-def _check_ids(row: Mapping[str, Any], label: str) -> None:
-    """Raise InputError for ids that are neither texts nor whole numbers: they would join nothing."""
-    for name in ("query_id", "doc_id", "system"):
-        value = row.get(name)
-        if isinstance(value, bool) or not isinstance(value, str | int | None):
-            raise InputError(f"{label}: {json.dumps(value)[:80]} is not a {name}. Write it as text.")
-
-
-def _write_value(value: Any) -> str | None:
-    """Return a value of JSON as the text that CSV would have."""
-    return value if isinstance(value, str | None) else json.dumps(value)
+def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
+    """Return a value of JSON as the text that CSV would have; one that must be text stays, for `ObjectRows` to check."""
+    must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
+    return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
 
 def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = "Rename its columns.") -> InputError:

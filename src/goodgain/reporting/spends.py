@@ -84,38 +84,51 @@ def read_spends(
         }
     ledgers = {name: of for name, (of,) in of_runs.items()}
     table = read_costs(costs)
-    rows, known = {}, {}
+    given, rows, known = {}, {}, {}
     for name, of in ledgers.items():
-        here = select_costs(table, name, [*ledgers]).drop_nulls(over)
-        here = here.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
-        # the ledger numbers iterations 1..N; costs have the numbers of the run, or begin with 1
-        from_0, has_0 = of.numbers.min() == 0, bool((here.get_column("number") == 0).any())
-        numbered = of.ledger.with_columns(number=of.numbers + int(from_0 and not has_0))
-        if from_0 and has_0 and _find_others(here, numbered).height:
-            raise InputError(
-                f"costs=: iteration 0 of {name} can be the query as a whole, or the first search of its run. Number the searches "
-                "of the run from 1."
-            )
+        listed = select_costs(table, name, [*ledgers])
+        listed = listed.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
+        # the ledger numbers iterations 1..N
+        numbered = of.ledger.with_columns(number=of.numbers)
+        numbered = numbered.with_columns(pl.col("number") + _find_shift(name, numbered, listed))
+        here = given[name] = listed.drop_nulls("spend")
         rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
         known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
-        if len(here) and known[name].is_empty() and not (here.get_column("number") > 0).any():
+        without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
+        if len(without) and not (here.get_column("number") > 0).any():
             raise InputError(
                 f"costs=: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
             )
-        _warn_of_other_iterations(over, name, here, numbered)
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
+    for name, here in given.items():
+        _warn_of_other_iterations(over, name, here, rows[name])
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
-def _find_others(costs: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
-    """Return the costs of iterations that the run lacks, in the queries that it has."""
-    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
-    return of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
+def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
+    """Return what to add to the numbers of the run: 1 if it begins with 0, and the costs with 1.
+
+    Costs from 1 pass the last number of each query. Rows without an amount count: any amount joins in the same way.
+
+    Raises:
+        InputError: the costs may begin with 0 or with 1.
+    """
+    if run.get_column("number").min() != 0:
+        return 0
+    ends = run.group_by("query_id").agg(end=pl.col("number").max()).join(costs.drop_nulls("number"), on="query_id")
+    passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
+    if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
+        raise InputError(
+            f"costs=: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches of both from 1; "
+            "iteration 0 of costs is then the query as a whole."
+        )
+    return int(passes.any())
 
 
 def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledger: pl.DataFrame) -> None:
     """Give a notice of costs of iterations that the run lacks, in the queries that it has."""
-    others = _find_others(costs, ledger)
+    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
+    others = of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
     if len(others):
         query_id, number = others.select(_NUMBER).row(0)
         notice(
@@ -138,7 +151,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
         without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name].implode()))
         if len(without) and len(without) == (of.get_column("N") > 0).sum():
             raise InputError(
-                f"costs= has no {what} for any judged query of {name}. Check query ids and iterations (1, 2, ...)."
+                f"costs= has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
             )
         lacking.update(without.get_column("query_id"))
     is_lacking = kept.is_in(sorted(lacking))
