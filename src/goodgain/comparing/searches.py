@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -47,11 +48,11 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     if len(given) not in (1, len(names)):
         raise InputError(f"results=: {len(given)} files were given. Give one of all systems, or one for each.")
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
-    searches = {}
-    for name, source in zip(names, opened * (len(names) // len(opened)), strict=True):
-        known = source.get_column("system").unique().to_list() if "system" in source.columns else []
+    systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
+    searches, times = {}, len(names) // len(opened)
+    for name, source, known in zip(names, opened * times, systems * times, strict=True):
         # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
-        if name not in known and (len(known) > 1 or len(opened) < len(names) or {*known} & {*names}):
+        if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
                 f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for "

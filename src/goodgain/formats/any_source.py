@@ -31,7 +31,7 @@ from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.schema import QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
-_LOOKS_LIKE_ITERATION = r"(agent_|search_|tool_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(id|idx|index|no|num|number))?"
+_LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
 
 #: Name in the source -> our name. Pandas may have numbers as names: they match as text.
 Columns = Mapping[Any, str]
@@ -110,7 +110,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     likely = None
     if table is RUN and "iteration" not in found.values():
         unread = (name for name in names if name not in found)
-        likely = next((name for name in unread if re.fullmatch(_LOOKS_LIKE_ITERATION, str(name).lower())), None)
+        likely = next((name for name in unread if re.fullmatch(_LIKE_ITERATION, str(name).lower())), None)
     return FoundColumns(found, frozenset(map(str, renamed)), likely, understood)
 
 
