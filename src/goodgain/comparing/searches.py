@@ -47,17 +47,23 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     if len(given) not in (1, len(names)):
         raise InputError(f"results=: {len(given)} files were given. Give one of all systems, or one for each.")
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
+    of_runs = dict(zip(names, opened * (len(names) // len(opened)), strict=True))
+    systems = {
+        name: {*of.get_column("system").unique()} if "system" in of.columns else set() for name, of in of_runs.items()
+    }
+    lacking = {name for name, known in systems.items() if name not in known}
     searches = {}
-    for name, source in zip(names, opened * (len(names) // len(opened)), strict=True):
-        known = source.get_column("system").unique().to_list() if "system" in source.columns else []
+    for name, source in of_runs.items():
+        known = systems[name]
         # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
-        if name not in known and (len(known) > 1 or len(opened) < len(names) or {*known} & {*names}):
+        # If another run has this name, and other results, the files are in the wrong order.
+        if name in lacking and (len(known) > 1 or len(opened) < len(names) or known & lacking):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
                 f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for "
                 "each, in their order."
             )
-        of_run = source.filter(system=name) if name in known else source
+        of_run = source if name in lacking else source.filter(system=name)
         if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
             raise InputError(
                 f"results= has {number} runs of {name}. Give a file with the rows of one replicate, or leave out results=."
