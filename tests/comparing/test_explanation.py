@@ -306,7 +306,7 @@ def test_results_of_another_system_are_refused_by_name() -> None:
         gg.explain(EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", results=results)
 
 
-def test_results_given_for_another_run_of_the_call_are_refused() -> None:
+def test_results_in_another_order_than_the_runs_are_refused() -> None:
     both = read_results(EXAMPLE / "results.jsonl")
     old, new = (both.filter(system=name) for name in ("old", "new"))
     explain = partial(gg.explain, EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3")
@@ -316,6 +316,9 @@ def test_results_given_for_another_run_of_the_call_are_refused() -> None:
     assert_frame_equal(explain(results=[old, new]).iterations, wanted)
     renamed = [of.with_columns(system=pl.lit("agent")) for of in (old, new)]  # convert -o names runs, not results
     assert_frame_equal(explain(results=renamed).iterations, wanted)
+    for one in ("old", "new"):  # two logs of one system, whose name one of the runs kept
+        kept = [of.with_columns(system=pl.lit(one)) for of in (old, new)]
+        assert_frame_equal(explain(results=kept).iterations, wanted)
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "RAG", "IterationsForAllGoodResults", "NumDup"])

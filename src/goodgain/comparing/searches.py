@@ -52,6 +52,7 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     searches, times = {}, len(names) // len(opened)
     for name, source, known in zip(names, opened * times, systems * times, strict=True):
         # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
+        # If another file has its name, the files are in the wrong order.
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
