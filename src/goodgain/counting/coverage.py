@@ -188,9 +188,11 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
     sides = (queries.only_searched, queries.only_judged)
     if not all(map(len, sides)):
         return []
-    plain = pl.col("id").str.to_lowercase().str.replace_all(r"[\W_]", "").str.strip_chars_start("0")
+    apart = pl.col("id").str.to_lowercase().str.replace_all(r"(\d)[\W_]+(\d)", "$1 $2")  # 31_1 is not 311
+    plain = apart.str.replace_all(r"[^\w ]|_", "").str.strip_chars_start("0")
     ours, theirs = (
-        pl.DataFrame({"id": ids}).sort("id").with_columns(plain=plain).unique("plain", keep="none") for ids in sides
+        pl.DataFrame({"id": ids}).with_columns(plain=plain).filter(pl.col("plain") != "").unique("plain", keep="none")
+        for ids in sides
     )
     return ours.join(theirs, on="plain").select("id", "id_right").sort("id").rows()
 

@@ -201,21 +201,22 @@ def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
         return Orders(), 0  # ranks follow the scores
     if "rank" not in columns:
         unordered = results.group_by(*_IN_ITERATION).agg(nw.len().alias("results")).filter(nw.col("results") > 1)
-        return Orders(), int(
-            collect(unordered.select(nw.col("results").sum())).item() or 0
-        )  # the sum of no rows is null
+        ties = collect(unordered.select(nw.col("results").sum())).item()
+        return Orders(), int(ties or 0)  # the sum of no rows is null
     odd = _find_odd_queries(results)
-    found = collect(odd)
+    found, several = collect(odd), 0
+    if found.get_column("by_score").sum():
+        several = len(collect(_span_iterations(run).filter(~_HAS_ONE_ITERATION).select("query_id")))
+    if not several:
+        found = found.filter((pl.col("rising") > 0) | (pl.col("tied") > 0))
     if found.is_empty():
         return Orders(), 0
     run_of_odd = run.join(odd.select("query_id"), on="query_id", how="semi")
     firsts = _find_firsts(run_of_odd, order).join(_span_iterations(run_of_odd), on="query_id", how="left")
     keeping = collect(_add_keeps(firsts, _HAS_ONE_ITERATION).filter(nw.col("keeps")).select("query_id").unique())
     kept, rescored = (found.join(keeping, on="query_id", how=how) for how in ("semi", "anti"))
-    by_score, several = int(kept.get_column("by_score").sum()), 0
-    if by_score:
-        several = len(collect(_span_iterations(run).filter(~_HAS_ONE_ITERATION).select("query_id")))
-    return Orders(int(rescored.get_column("rising").sum()), by_score, several), int(rescored.get_column("tied").sum())
+    orders = Orders(int(rescored.get_column("rising").sum()), int(kept.get_column("by_score").sum()), several)
+    return orders, int(rescored.get_column("tied").sum())
 
 
 def _find_odd_queries(results: Lazy) -> Lazy:
