@@ -258,7 +258,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     judged = labels.select("query_id", "doc_id")
     pairs = list(find_other_spellings(unjudged.filter(is_url), judged.filter(is_url)))
     if not pairs and used.get_column("relevance").null_count() == used.height:
-        warn_if_none_is_judged(judged, unjudged, count_of(unjudged.height, "document"))
+        warn_if_none_is_judged(judged, unjudged, f"{unjudged.height:,} documents")
     if pairs:
         query_id, found, known = pairs[0]
         notice(

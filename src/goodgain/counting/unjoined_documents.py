@@ -7,7 +7,7 @@ import polars as pl
 from goodgain.counting.coverage import Coverage, warn_if_misleading
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
-from goodgain.errors import count_of, notice
+from goodgain.errors import notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import AnyRun
@@ -28,7 +28,7 @@ def warn_of_run(
     judgments = qrels.frame.select("query_id", "doc_id")
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
-        warn_if_none_is_judged(judgments, sample_rows(run), count_of(coverage.unique, "unique result"))
+        warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
@@ -63,9 +63,8 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
-    from goodgain.dedup.urls import (
-        find_other_spellings,  # deduplication takes 12 ms to import, and few ids are URLs
-    )
+    # Deduplication takes 12 ms to import, and few ids are URLs.
+    from goodgain.dedup.urls import find_other_spellings
 
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)

@@ -206,7 +206,7 @@ def _open_table(
     else:
         if content is None or separator_by_name(path) is not None:  # JSON has no row of names
             _check_first_row(names, known, found, str(path), is_text=content is not None)
-        _check_columns_found(names, known, found, str(path))
+        _require_columns(names, known, found, str(path))
     if any("." in name for name in columns) and "relevance" in frame.columns and isinstance(rows, TextLines):
         # A record may list a document twice, with a paragraph that supports and one that does not.
         record = pl.Series("record", rows.lines)
@@ -271,7 +271,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     names = frame.collect_schema().names()
     found = find_columns(names, table, columns, label=label)
     _check_first_row(names, table, found, label)
-    _check_columns_found(names, table, found, label)
+    _require_columns(names, table, found, label)
     selected = frame.select(nw.col(name).alias(ours) for name, ours in found.names.items())
     if isinstance(selected, nw.DataFrame):
         selected = nw.from_native(to_polars(selected, label))
@@ -292,7 +292,7 @@ def _check_first_row(
         )
 
 
-def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
+def _require_columns(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
     missing = [name for name in table.required if name not in found.names.values()]
     if missing:
         raise InputError(
@@ -337,7 +337,7 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
     if any(not hasattr(row, name) for row in rows for name in found.names):
         raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(found.names)}")
     frame = _make_columns({ours: [getattr(row, name) for row in rows] for name, ours in found.names.items()}, table)
-    _check_columns_found(fields, table, found, label)
+    _require_columns(fields, table, found, label)
     return OpenFrame(nw.from_native(frame), FrameRows(label), found)
 
 
