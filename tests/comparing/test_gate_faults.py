@@ -122,3 +122,15 @@ def test_a_system_that_returned_nothing_fails_every_line() -> None:
     )
     assert not other.holds
     assert not check_requirements(gg.evaluate(labels, {}, "SRR"), ["SRR<=0.3"])[0].holds
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_line_on_an_outcome_is_decided_also_for_a_system_that_returned_nothing() -> None:
+    labels = {"q": {"a": 3}, "r": {"a": 3}}
+    run = in_one_search({"q": {"b": 1.0}, "r": {"b": 1.0}})
+    solved = pl.DataFrame(
+        {"query_id": ["q", "r"] * 2, "system": ["old"] * 2 + ["new"] * 2, "solved": [0.0, 1.0, 1.0, 1.0]}
+    )
+    compared = gg.compare(labels, {"old": run, "new": {}}, "SRR", baseline="old", outcomes=solved)
+    (outcome,) = check_requirements(compared, ["solved>=0.9"])
+    assert outcome.holds and outcome.value == 1.0
