@@ -15,7 +15,7 @@ from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, ga
 from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.compare_systems import add_fixed_iterations
+from goodgain.comparing.compare_systems import add_counts, add_fixed_iterations
 from goodgain.comparing.compare_systems import compare as compare_runs
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
@@ -26,7 +26,6 @@ from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
-from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import parse_measures
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
@@ -188,9 +187,7 @@ def _write_one(
 ) -> None:
     """Write the baseline file of a single run."""
     (name, run), *_ = systems.items()
-    asked = parse_measures(
-        [*add_fixed_iterations(parse_measures(measures, rel=rel), settings["iterations"]), NumIter, NumResults]
-    )
+    asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=rel), settings["iterations"]))
     scores = run_evaluate(
         qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns", "missing")}
     )

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import ir_measures
 import msgspec
 import polars as pl
 
@@ -20,7 +21,7 @@ from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.replicate_scores import find_values
+from goodgain.measures.replicate_scores import find_values, leave_out_empty
 from goodgain.measures.scores import Scores
 
 _VERSION = 1
@@ -70,7 +71,9 @@ def write_baseline(
         file.write(rows.write_ndjson().encode())
 
 
-def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: str, missing: str = "zero") -> Scores:
+def read_baseline(
+    path: Any, qrels: Qrels, measures: Sequence[ir_measures.Measure], *, order: str, missing: str = "zero"
+) -> Scores:
     """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
 
     Raises:
@@ -103,9 +106,10 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         raise InputError(
             f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
         )
-    lacking = [name for name in measures if name not in known]
+    lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
+    rows = leave_out_empty(rows, measures, by=("query_id", "replicate"))
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
     absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import ir_measures
@@ -19,7 +19,6 @@ from goodgain.comparing.pairs_table import (
     arrange_values,
     compare_pairs,
     decide,
-    drop_incomplete,
     tabulate_means,
     tabulate_systems,
 )
@@ -45,9 +44,9 @@ from goodgain.formats.query_tables import read_groups, read_outcomes
 from goodgain.formats.systems import check_systems, name_runs, stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.names import Measures, find_direction, find_results_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import average_scores, check_missing
+from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty_queries
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -129,7 +128,8 @@ def compare(
 
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
-        A measure leaves out queries for which a system has no value. Every mean is over queries.
+        A pair leaves out the queries for which one of both systems has no value. Where lower is better, a share of the
+            results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries.
 
     Raises:
         InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
@@ -165,16 +165,16 @@ def compare(
     asked = parse_measures([*asked, *(line.measure for line in lines)])
     judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
-    needed = parse_measures([*asked, NumIter, NumResults])
+    needed = add_counts(asked)
     scores = {}
     if baseline_file is not None:
-        scores[_BASELINE] = read_baseline(baseline_file, judged, map(str, needed), order=order, missing=missing)
+        scores[_BASELINE] = read_baseline(baseline_file, judged, needed, order=order, missing=missing)
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
-        of_run = score_run(
-            judged, run, needed, rel=rel, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
-        )
+        options: dict[str, Any] = {"rel": rel, "order": order, "provider": provider, "bounds": bounds}
+        of_run = score_run(judged, run, needed, **options, low=False, unasked=unasked)
+        of_run = leave_out_empty_queries(of_run, asked)
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
     found = use_each(judged, runs, score, columns=columns)
@@ -199,16 +199,20 @@ def compare(
     correlations = correlate(matrices, solved, [*better], names, settings) if solved else None
     better |= {name: FUNNEL.get(name, "up") for name in solved}
     tested = {name: matrices[name] for name in better}
-    matched = drop_incomplete(tested)
+    need_results = {str(measure) for measure in asked if needs_results(measure)}
     about = tabulate_systems(scores, matrices)
-    means = tabulate_means(matched, better, names)
-    pairs = add_costs(decide(compare_pairs(matched, better, names, compared, settings), settings.alpha), about)
+    means = tabulate_means(tested, better, names)
+
+    def test(values: Mapping[str, Matrix]) -> pl.DataFrame:
+        return compare_pairs(values, better, names, compared, settings)
+
+    pairs = add_costs(decide(test(tested), settings.alpha, need_results=need_results), about)
     if bounds:
         means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
     members = None if groups is None else read_groups(groups, query_ids)
     replicates_of = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
     replicates = tabulate_replicates(replicates_of, better)
-    detectable = tabulate_detectable(pairs, matched, names, replicates, alpha=alpha, detect=detect)
+    detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     notes = [
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
@@ -229,7 +233,7 @@ def compare(
         | ({"detect": detect} if detect is not None else {}),
         groups=None
         if members is None
-        else _compare_groups(tested, members, query_ids, better, names, compared, settings),
+        else decide(_test_groups(tested, members, query_ids, test), settings.alpha, need_results=need_results),
         correlations=correlations,
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,
@@ -258,23 +262,19 @@ def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against:
     return _BASELINE
 
 
-def _compare_groups(
+def _test_groups(
     values: Mapping[str, Matrix],
     members: pl.DataFrame,
     query_ids: pl.Series,
-    better: Mapping[str, str | None],
-    names: list[str],
-    pairs: list[tuple[int, int]],
-    settings: Settings,
+    test: Callable[[Mapping[str, Matrix]], pl.DataFrame],
 ) -> pl.DataFrame:
-    """Return the columns of `Comparison.groups`; `values` has a column for each of the query ids."""
+    """Test the pairs on the queries of each group; `values` has a column for each of the query ids."""
     tables = []
     for (group,), of in members.group_by("group", maintain_order=True):
         is_member = query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-        matched = drop_incomplete({name: matrix[:, is_member] for name, matrix in values.items()})
-        tested = compare_pairs(matched, better, names, pairs, settings)
+        tested = test({name: matrix[:, is_member] for name, matrix in values.items()})
         tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-    return decide(pl.concat(tables), settings.alpha)
+    return pl.concat(tables)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
@@ -292,6 +292,11 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
     if baseline is not None:
         return [(system, names.index(baseline)) for system in every if names[system] != baseline]
     return [(system, other) for other in every for system in every[other + 1 :]]
+
+
+def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return the measures, and the counts of iterations and results that a comparison of them needs."""
+    return parse_measures([*measures, NumIter, NumResults, *find_results_counts(measures).values()])
 
 
 def add_fixed_iterations(

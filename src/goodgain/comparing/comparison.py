@@ -27,15 +27,17 @@ class Comparison:
             (judged share of unique results; null without results).
         coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall
             and of those that each iteration found first; null if it found none.
-        means: measure, better (`up`, `down`, null), system, mean, queries. With `bounds` also least, most.
-        pairs: one row per measure and pair: measure, better, system, against, queries, mean, mean_against, difference
+        means: measure, better (`up`, `down`, null), system, mean, queries (those for which the system has a value). With
+            `bounds` also least, most.
+        pairs: one row per measure and pair: measure, better, system, against, queries (those for which both have a value;
+            p_tukey is over those for which all have one), mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
             more_results (per query, system minus against). A p that does not exist is null.
             The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
-            It is `equal` if all differences are zero, and null without queries. A measure without a better direction has
-            no verdict, wins, ties and losses.
+            It is `equal` if all differences are zero, `no results` if a system has no value because it returned nothing,
+            and else null without queries. A measure without a better direction has no verdict, wins, ties and losses.
             With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
             documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
             bounds.
@@ -53,10 +55,11 @@ class Comparison:
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (the largest difference of two single runs of `against`, 95 %). Of 20 queries or more.
         detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
-            difference, queries, power, replicates. The first row is the smallest difference that these queries show with
-            power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the number
-            of runs of each system that it takes on these queries. Null: no number suffices. On fewer
-            queries than the randomisation test needs (6 at alpha .05) the difference is null.
+            difference, queries, power, replicates, pairs. The first row is the smallest difference that these queries show
+            with power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the
+            number of runs of each system that it takes on these queries. Both are at the level alpha / pairs, where pairs
+            are those that Holm's method corrects over. Null: no number suffices. On fewer queries than the randomisation
+            test needs (6 for one pair at alpha .05) the difference is null.
         baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import ir_measures
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
@@ -21,9 +22,9 @@ from goodgain.counting.coverage import (
     share_of_smaller,
 )
 from goodgain.errors import InputError
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure
 from goodgain.measures.good_gain import NumIter
-from goodgain.measures.names import find_direction
+from goodgain.measures.names import find_results_counts, needs_results
 
 #: Pairs of systems that a note lists.
 _EXAMPLES = 3
@@ -84,14 +85,14 @@ def list_notes(
 ) -> Iterator[Note]:
     """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-    names, iterations = systems.get_column("system").to_list(), values[str(NumIter)]
+    names = systems.get_column("system").to_list()
     yield from _describe_missing_queries(systems, queries)
-    for name in [*map(str, measures), *outcomes]:
-        if left_out := int((~np.isfinite(values[name])).any(axis=0).sum()):
-            yield Note(f"{name} leaves out {count_queries(left_out)} for which a system has no value.", minor=True)
+    for asked in (measures, outcomes):
+        for measure in asked:
+            yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]), names)
     yield from _describe_low_coverage(systems)
-    yield from _describe_ends(ours, iterations, names)
-    yield from _describe_idle_systems(measures, values, names)
+    yield from _describe_ends(ours, values, names)
+    yield from _describe_low_counts(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
             yield Note(
@@ -119,8 +120,11 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
         )
 
 
-def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: Sequence[str]) -> Iterator[Note]:
+def _describe_ends(
+    ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], names: Sequence[str]
+) -> Iterator[Note]:
     """Warn where systems stop at different iterations: of values at the last iteration, and of values after it."""
+    iterations = values[str(NumIter)]
     at_own_end = [str(m) for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
     if at_own_end and differing:
@@ -133,28 +137,52 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
     cutoff = max((m.cutoff or 0 for m in ours), default=0)
     searched_on = np.minimum(iterations.max(axis=0), cutoff)
     # of several runs it is their mean, not a whole number
-    stopped = ((np.ceil(iterations) < searched_on) & (iterations > 0)).sum(axis=1)
-    if stopped.any():
-        early = ", ".join(
-            f"{name} stopped in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
-        )
+    has_stopped = (np.ceil(iterations) < searched_on) & (iterations > 0)
+    if has_stopped.any():
+        counts = zip(names, has_stopped.sum(axis=1), strict=True)
+        early = ", ".join(f"{name} stopped in {count_queries(number)}" for name, number in counts if number)
         kept = [str(m) for m in ours if m.cutoff is not None and m.NAME in ("SRE", "SRR", "SearchPrecision")]
-        values = (
-            f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
-        )
-        yield Note(f"Before iteration {cutoff} {early}, while another system searched on.{values}")
+        kept = [name for name in kept if np.isfinite(values[name])[has_stopped].any()]
+        told = f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
+        yield Note(f"Before iteration {cutoff} {early}, while another system searched on.{told}")
 
 
-def _describe_idle_systems(
+def describe_lack(measure: ir_measures.Measure | str) -> str:
+    """Return why a query has no value of a measure or an outcome: `a system returned nothing by iteration 2`."""
+    if isinstance(measure, str) or not needs_results(measure):
+        return "a system has no value"
+    return f"a system returned nothing{_say_until(measure)}"
+
+
+def _say_until(measure: ir_measures.Measure) -> str:
+    cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
+    return "" if cutoff is None else f" by iteration {cutoff}"
+
+
+def _describe_left_out(
+    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
+) -> Iterator[Note]:
+    """Say in how many queries each system has no value; a minor note unless the system returned nothing."""
+    listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
+    if listed:
+        queries = count_queries(int(lacks.any(axis=0).sum()))
+        others = " A pair leaves out only those of its two systems." if len(names) > 2 else ""
+        why = describe_lack(measure)
+        yield Note(f"{measure} leaves out {queries} where {why} ({listed}).{others}", minor=why.endswith("value"))
+
+
+def _describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[Note]:
-    """Warn where a system is better on a measure to minimise only because it never searched."""
-    lower = {str(measure): values[str(measure)] for measure in measures if find_direction(measure) == "down"}
-    for k, name in enumerate(names):
-        idle = values[str(NumIter)][k] == 0
-        won = [measure for measure, of in lower.items() if (of[k] < of.max(axis=0))[idle].any()]
-        if won:
+    """Warn where a system has fewer results, repeats or iterations only because it returned nothing."""
+    results_of = find_results_counts(measures)
+    for measure in measures:
+        if str(measure) not in results_of or needs_results(measure):
+            continue
+        counts = values[str(measure)]
+        is_less = (counts == 0) & (values[results_of[str(measure)]] == 0) & (counts.max(axis=0) > 0)
+        less = [(name, int(n)) for name, n in zip(names, is_less.sum(axis=1), strict=True) if n]
+        for name, n in less:
             yield Note(
-                f"{name} counts as better on {', '.join(won)} in {count_queries(int(idle.sum()))} only because it never "
-                "searched there."
+                f"{measure} of {name}: less because it returned nothing{_say_until(measure)} in {count_queries(n)}."
             )

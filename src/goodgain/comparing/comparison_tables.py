@@ -319,17 +319,21 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
     marks = comparison.pairs.filter(pl.col("significant") & (by_system and not brief), against=baseline)
     marked = marks.select("measure", "system").rows()
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
-        best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
+        # Means over different queries cannot be ranked: their numbers stand beside them.
+        is_uneven = of.get_column("queries").n_unique() > 1
+        best = set() if is_uneven else _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
             Cell(
                 format_number(row["mean"], layout.places)
+                + (f" ({count_queries(row['queries'])})" if is_uneven else "")
                 + (format_bounds(row, layout.places) if "most" in row else "")
                 + (" *" if (measure, row["system"]) in marked else ""),
                 row["mean"] is not None and row["mean"] in best,
             )
             for row in of.iter_rows(named=True)
         ]
-        rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
+        number = queries if is_uneven else of.item(0, "queries")
+        rows.append([Cell(_name_row(measure, better, number, queries)), *cells])
     for name, title in _SPENT.items() if not (by_system or brief) else ():
         rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in comparison.systems.get_column(name))])
     title = f"Means over {count_queries(queries)}"

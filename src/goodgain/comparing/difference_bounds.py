@@ -43,7 +43,7 @@ def find_reach(
 def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:
     """Add the columns least and most to the means of a comparison; null for a measure without bounds."""
     averages = [
-        of.values.filter(pl.col("most").is_not_null())
+        of.values.drop_nulls(["value", "most"])
         .group_by("measure")
         .agg(pl.col("least", "most").mean())
         .with_columns(system=pl.lit(name))
@@ -78,7 +78,8 @@ def add_bounds(
 
 def _average_bounds(measure: str, system: Reach, against: Reach, *, is_sum: bool) -> tuple[float, float]:
     """Return the least and the most mean difference: queries share no labels, so each query has its own extremes."""
-    first, second = (reach.values.filter(measure=measure).select("query_id", "value") for reach in (system, against))
+    values = (reach.values.filter(measure=measure) for reach in (system, against))
+    first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")
     documents = (
         system.added[measure]

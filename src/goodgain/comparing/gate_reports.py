@@ -12,6 +12,7 @@ import polars as pl
 from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
+from goodgain.comparing.pairs_table import NO_RESULTS
 from goodgain.comparing.rendering import Grid, count_queries, escape_markdown, write_markdown
 from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.comparing.statistical_tests import subtract_without_residue
@@ -24,6 +25,7 @@ MARKER = "<!-- goodgain compare -->"
 
 #: Rows of a comment: failed lines, queries, and measures. It has at most 60 lines.
 _FAILED, _QUERIES, _PAIRS = 10, 5, 20
+_VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
 _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
 
 
@@ -100,7 +102,7 @@ def write_comment(comparison: Comparison, outcomes: Sequence[Outcome], explanati
     """
     failed = [one for one in outcomes if not one.holds]
     counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
-    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("better", "worse", "unclear", "equal") if counts[name])
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in _VERDICTS if counts[name])
     held = f"{len(outcomes) - len(failed)} held"
     required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
     told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"

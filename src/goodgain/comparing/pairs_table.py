@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from goodgain.comparing.statistical_tests import (
     RESIDUE,
     Matrix,
     Settings,
+    Vector,
     bootstrap_interval,
     compute_effect_size,
     correct_by_holm,
@@ -25,9 +26,11 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
 
-#: Rows of differences tested in one matrix product: more rows are faster, and need more memory. The pairs of one measure
-#: stay together.
+#: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
 _ROWS = 1_000
+
+#: The verdict where a system has no value because it returned nothing.
+NO_RESULTS = "no results"
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -49,11 +52,12 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
     )
 
 
-def tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
+def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
+    """Return the columns of `Comparison.means`: each mean is over the queries for which the system has a value."""
     rows = [
-        (measure, better[measure], system, mean, of.shape[1])
-        for measure, of in matched.items()
-        for system, mean in zip(names, average_rows(of), strict=True)
+        (measure, better[measure], system, *average_rows([known]), len(known))
+        for measure, of in values.items()
+        for system, known in zip(names, (row[np.isfinite(row)] for row in of), strict=True)
     ]
     types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
     return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
@@ -79,18 +83,40 @@ def compare_pairs(
     pairs: Pairs,
     settings: Settings,
 ) -> pl.DataFrame:
-    """Test every pair on every measure; `decide` adds the corrected p-values and the verdicts.
+    """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `values` has a row per system, and a column per query for which all systems have a value.
+    `values` has a row per system. `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has
+    no value at all.
     """
-    first = pl.Series("system", [systems[system] for system, _ in pairs])
-    second = pl.Series("against", [systems[against] for _, against in pairs])
-    tables: dict[str, pl.DataFrame] = {}
-    for names in _group_measures(values, len(pairs)):
-        for name, tested in zip(names, _run_tests([values[name] for name in names], pairs, settings), strict=True):
-            measure, direction = pl.lit(name).alias("measure"), pl.lit(better[name], pl.String).alias("better")
-            tables[name] = tested.select(measure, direction, first, second, pl.all())
-    return pl.concat([tables[name] for name in values])
+    rows = [(name, pair) for name in values for pair in pairs]
+    matched = [match_pair(values[name], pair) for name, pair in rows]
+    tested: dict[int, dict[str, float]] = {}
+    for at in _group_by_queries(matched):
+        tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
+    tukey: list[float] = []
+    for of in values.values():
+        whole = of[:, np.isfinite(of).all(axis=0)]
+        exists = len(of) > 2 and whole.shape[1]
+        tukey += run_tukey_test(whole, pairs).tolist() if exists else [math.nan] * len(pairs)
+    has_value = {name: np.isfinite(of).any(axis=1).tolist() for name, of in values.items()}
+    return pl.DataFrame(
+        {
+            "measure": [name for name, _ in rows],
+            "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
+            "system": [systems[system] for _, (system, _) in rows],
+            "against": [systems[against] for _, (_, against) in rows],
+            "queries": [of.shape[1] for of in matched],
+            **{column: [tested[k][column] for k in range(len(rows))] for column in tested[0]},
+            "lacks_all": [not all(has_value[name][k] for k in pair) for name, pair in rows],
+        }
+    ).with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64))
+
+
+def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
+    """Return the values of two systems for the queries for which both have one."""
+    both = values[[*pair]]
+    known = np.isfinite(both).all(axis=0)
+    return both if known.all() else both[:, known]
 
 
 def arrange_values(
@@ -112,60 +138,48 @@ def arrange_values(
     return found
 
 
-def drop_incomplete(values: Mapping[str, Matrix]) -> dict[str, Matrix]:
-    """Leave out the queries for which a system has no value."""
-    return {name: np.ascontiguousarray(of[:, np.isfinite(of).all(axis=0)]) for name, of in values.items()}
+def _group_by_queries(matched: Sequence[Matrix]) -> Iterator[list[int]]:
+    """Yield the positions of pairs to test together: their number of queries is equal, and `_ROWS` limits their size."""
+    by_queries: dict[int, list[int]] = {}
+    for k, of in enumerate(matched):
+        by_queries.setdefault(of.shape[1], []).append(k)
+    for at in by_queries.values():
+        yield from (at[start : start + _ROWS] for start in range(0, len(at), _ROWS))
 
 
-def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[str]]:
-    """Yield groups of measures to test together: their number of queries is equal, and `_ROWS` limits their size."""
-    by_queries: dict[int, list[str]] = {}
-    for name, of in values.items():
-        by_queries.setdefault(of.shape[1], []).append(name)
-    size = max(1, _ROWS // pairs)
-    for names in by_queries.values():
-        for start in range(0, len(names), size):
-            yield names[start : start + size]
-
-
-def _run_tests(values: Sequence[Matrix], pairs: Pairs, settings: Settings) -> Iterator[pl.DataFrame]:
-    """Yield a frame per measure with a row per pair: queries, means, difference, interval, p-values, effect, signs.
+def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
+    """Yield for each pair its means, difference, interval, p-values, effect and signs.
 
     `above` and `below` count the queries where the system has the higher and the lower value.
     """
-    first, second = (list(side) for side in zip(*pairs, strict=True))
-    stacked = np.concatenate([subtract_without_residue(of[first], of[second]) for of in values])
-    none = np.full(len(stacked), np.nan)
-    low = high = p_t = p_randomisation = effect = none
+    stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
+    low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
         sampling = {"seed": settings.seed, "resamples": settings.resamples}
         low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **sampling)
         p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
         effect = compute_effect_size(stacked)
-    for k, of in enumerate(values):
-        here = slice(k * len(pairs), (k + 1) * len(pairs))
-        means = np.array(average_rows(of))
-        yield pl.DataFrame(
-            {
-                "queries": [of.shape[1]] * len(pairs),
-                "mean": means[first],
-                "mean_against": means[second],
-                "difference": _average_differences(stacked[here]),
-                "low": low[here],
-                "high": high[here],
-                "p_t": p_t[here],
-                "p_t_holm": none[here],
-                "p_randomisation": p_randomisation[here],
-                "p_randomisation_holm": none[here],
-                "p_tukey": run_tukey_test(of, pairs) if len(of) > 2 and of.shape[1] else none[here],
-                "effect": effect[here],
-                "above": (stacked[here] > 0).sum(axis=1),
-                "below": (stacked[here] < 0).sum(axis=1),
-            }
-        )
+    differences = _average_differences(stacked)
+    for k, of in enumerate(matched):
+        mean, mean_against = average_rows(of)
+        yield {
+            "mean": mean,
+            "mean_against": mean_against,
+            "difference": differences[k],
+            "low": low[k],
+            "high": high[k],
+            "p_t": p_t[k],
+            "p_t_holm": math.nan,
+            "p_randomisation": p_randomisation[k],
+            "p_randomisation_holm": math.nan,
+            "p_tukey": math.nan,
+            "effect": effect[k],
+            "above": int((stacked[k] > 0).sum()),
+            "below": int((stacked[k] < 0).sum()),
+        }
 
 
-def average_rows(values: Matrix) -> list[float]:
+def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     """Return the mean of each row, by exact summation; NaN without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
@@ -176,10 +190,11 @@ def _average_differences(differences: Matrix) -> list[float]:
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
-def decide(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
+def decide(rows: pl.DataFrame, alpha: float, *, need_results: Collection[str]) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
     Wins, ties, losses, verdict and significant replace the signs; null for a measure without a better direction.
+    `need_results` are the measures for which a system without results has no value.
     """
     tables = []
     for of in rows.partition_by("measure", maintain_order=True):
@@ -203,11 +218,14 @@ def decide(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
     return (
         pl.concat(tables)
         .select(
-            pl.exclude("above", "below"),
+            pl.exclude("above", "below", "lacks_all"),
             wins=pl.when(up).then(above).when(down).then(below),
             ties=ties,
             losses=pl.when(up).then(below).when(down).then(above),
-            verdict=pl.when((queries > 0) & (up | down)).then(verdict),
+            verdict=pl.when((queries > 0) & (up | down))
+            .then(verdict)
+            .when(pl.col("lacks_all") & pl.col("measure").is_in([*need_results]))
+            .then(pl.lit(NO_RESULTS)),
             significant=significant,
         )
         .with_columns(cs.float().fill_nan(None))

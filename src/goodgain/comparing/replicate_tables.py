@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.comparison_notes import Note
-from goodgain.comparing.pairs_table import arrange_values
+from goodgain.comparing.pairs_table import arrange_values, match_pair
 from goodgain.comparing.rendering import Grid, count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
@@ -59,6 +59,7 @@ _DETECTABLE = {
     "queries": pl.Int64,
     "power": pl.Float64,
     "replicates": pl.Int64,
+    "pairs": pl.Int64,
 }
 
 #: Differences that a note lists.
@@ -94,7 +95,7 @@ def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.Data
 def find_noise(runs: Runs, system: str, against: str, measure: str, tested: Matrix | None = None) -> Noise | None:
     """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few.
 
-    `tested` has a row per system: queries for which one has no value are left out, as in the means. None: all count.
+    `tested` has a row for each of both: queries for which one has no value are left out. None: all count.
     """
     kept = slice(None) if tested is None else np.isfinite(tested).all(axis=0)
     others = np.isfinite(runs[system][measure][:, kept]).sum(axis=0)
@@ -103,9 +104,10 @@ def find_noise(runs: Runs, system: str, against: str, measure: str, tested: Matr
 
 def tabulate_noise(runs: Runs, pairs: pl.DataFrame, tested: Mapping[str, Matrix]) -> pl.DataFrame:
     """Return the columns of `Comparison.noise`: of each pair whose second system has several runs of enough queries."""
-    rows = []
+    rows, systems = [], [*runs]
     for measure, system, against in pairs.select("measure", "system", "against").iter_rows():
-        noise = find_noise(runs, system, against, measure, tested[measure]) if measure in runs[against] else None
+        both = tested[measure][[systems.index(system), systems.index(against)]]
+        noise = find_noise(runs, system, against, measure, both) if measure in runs[against] else None
         if noise is not None:
             rows.append((system, against, measure, noise.floor, noise.two_single_runs))
     return pl.DataFrame(rows, schema=_NOISE, orient="row")
@@ -125,7 +127,7 @@ def tabulate_flips(runs: Runs, lines: Sequence[Requirement], k: int | None) -> p
 
 def tabulate_detectable(
     pairs: pl.DataFrame,
-    matched: Mapping[str, Matrix],
+    tested: Mapping[str, Matrix],
     systems: Sequence[str],
     replicates: pl.DataFrame,
     *,
@@ -134,35 +136,37 @@ def tabulate_detectable(
 ) -> pl.DataFrame:
     """Return the columns of `Comparison.detectable`: of unclear pairs, and of all pairs with `detect`.
 
-    The matrices of `matched` have a row per system, and a column per query for which all systems have a value.
+    The level is alpha / pairs: Holm's method tests the smallest p of so many pairs at it. `tested` has a row per system.
     """
-    least = count_least_queries(alpha)  # the t-test has power on fewer, but the randomisation test decides
+    pairs_of = dict(pairs.drop_nulls("p_randomisation").group_by("measure").len().iter_rows())
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
     rows: list[tuple[Any, ...]] = []
     asked = pairs if detect is not None else pairs.filter(verdict="unclear")
     for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
-        values = matched[measure]
-        differences = values[systems.index(system)] - values[systems.index(against)]
-        queries = len(differences)
+        differences = np.subtract(*match_pair(tested[measure], (systems.index(system), systems.index(against))))
+        queries, number = len(differences), pairs_of.get(measure, 1)
+        least = count_least_queries(alpha, number)  # the t-test has power on fewer, but the randomisation test decides
+        level = alpha / number
         spread = float(differences.std(ddof=1)) if queries > 1 else 0.0
         if not spread:
             continue
-        shown = compute_detectable_difference(1.0, queries, alpha=alpha)
+        shown = compute_detectable_difference(1.0, queries, alpha=level)
         if shown is None:
             continue
         known = (spread * shown, queries, POWER) if queries >= least else (None, queries, None)
-        rows.append((measure, system, against, *known, None))
+        rows.append((measure, system, against, *known, None, number))
         difference = abs(observed) if detect is None else detect
-        needed = compute_queries_needed(difference, spread, alpha=alpha)
+        needed = compute_queries_needed(difference, spread, alpha=level)
         needed = None if needed is None else max(needed, least)
-        power = None if needed is None else compute_power(difference, spread, needed, alpha=alpha)
+        power = None if needed is None else compute_power(difference, spread, needed, alpha=level)
         (runs_of, noise), (runs_of_other, other) = (
             noises.get((name, measure), (1, None)) for name in (system, against)
         )
         runs = None
         if noise is not None and other is not None and difference and queries >= least:
-            runs = compute_replicates_needed(difference, differences, (noise, other), (runs_of, runs_of_other))
-        rows.append((measure, system, against, difference, needed, power, runs))
+            given = (noise, other), (runs_of, runs_of_other)
+            runs = compute_replicates_needed(difference, differences, *given, alpha=level)
+        rows.append((measure, system, against, difference, needed, power, runs, number))
     return pl.DataFrame(rows, schema=_DETECTABLE, orient="row")
 
 
@@ -203,28 +207,33 @@ def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
     what = "the " if detect is not None else "the observed "
     shown, before = [], None
-    for known, needed in pairs[:most]:  # a measure can lack values of some queries
+    for known, needed in pairs[:most]:  # pairs can have different queries
         asked = f"{what}{needed['difference']:.4f}"
+        of_pair = f" of {known['system']} against {known['against']}"
         if known["difference"] is None:
-            shown.append(_describe_needed(needed, f"{asked} in {known['measure']}"))
+            shown.append(_describe_needed(needed, f"{asked}{of_pair} in {known['measure']}"))
             continue
         number = "" if known["queries"] == before else f"{count_queries(known['queries'])} show "
         can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
-        shown.append(f"{can_show}; {_describe_needed(needed, asked)}")
+        shown.append(f"{can_show}; {_describe_needed(needed, f'{asked}{of_pair}')}")
         before = known["queries"]
     more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most and most > 1 else ""
-    said = f"{'; '.join(shown)}{more} (power {POWER:g})."
-    if all(known["difference"] is not None for known, _ in pairs[:most]):
-        return said
-    least = count_least_queries(alpha)
-    return f"With fewer than {least} queries no difference can be significant at {alpha:g}. {said[0].upper()}{said[1:]}"
+    corrected = max(known["pairs"] for known, _ in pairs[:most])
+    holm = f", Holm's correction over {corrected} pairs" if corrected > 1 else ""
+    said = f"{'; '.join(shown)}{more} (power {POWER:g}{holm})."
+    if few := [known["pairs"] for known, _ in pairs[:most] if known["difference"] is None]:
+        in_each = f" in each of {few[0]} pairs" if few[0] > 1 else ""
+        least = count_least_queries(alpha, few[0])
+        said = f"{said[0].upper()}{said[1:]}"
+        return f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}. {said}"
+    return said
 
 
 def _describe_needed(needed: Mapping[str, Any], asked: str) -> str:
-    runs = f" or {count_of(needed['replicates'], 'run')} each" if needed["replicates"] is not None else ""
+    runs = f", or {count_of(needed['replicates'], 'run')} of each system" if needed["replicates"] is not None else ""
     if needed["queries"] is None:
         return f"no number of queries suffices for {asked}"
-    return f"{asked} takes {needed['queries']:,}{runs}"
+    return f"{asked} takes {count_queries(needed['queries'])}{runs}"
 
 
 def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:

@@ -25,9 +25,8 @@ NOISE_LEVEL = 0.05
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
 
-#: The power of `compute_queries_needed` and `compute_detectable_difference`, and (1.96 + .84)^2: alpha .05, power .8.
+#: The power of all functions on the queries and runs needed.
 POWER = 0.8
-_FACTOR = 7.848879734349087
 
 #: The largest difference that `compute_detectable_difference` tries, in standard deviations.
 _LARGEST_EFFECT = 10_000.0
@@ -271,12 +270,17 @@ def compute_detectable_difference(spread: float, queries: int, *, alpha: float =
 
 
 def compute_replicates_needed(
-    difference: float, differences: Vector, within: tuple[float, float], runs: tuple[float, float]
+    difference: float,
+    differences: Vector,
+    within: tuple[float, float],
+    runs: tuple[float, float],
+    *,
+    alpha: float = 0.05,
 ) -> int | None:
     """Return how many runs of each system find a difference with power .8 on the same queries; None: no number does.
 
-    r = (s_A^2 + s_B^2) / (Q d^2 / 7.85 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
-    the differences over queries without the noise of the runs.
+    r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
+    the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
 
     `difference` is d, `differences` those of each query's means. `within` has s_A^2 and s_B^2, the variances within queries
     of both systems, `runs` their numbers of runs.
@@ -285,6 +289,9 @@ def compute_replicates_needed(
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))
     9
     """
+    from scipy.special import ndtri
+
+    factor = float(ndtri(1 - alpha / 2) + ndtri(POWER)) ** 2
     noise = sum(of / number for of, number in zip(within, runs, strict=True))
-    room = len(differences) * difference**2 / _FACTOR - max(0.0, float(differences.var(ddof=1)) - noise)
+    room = len(differences) * difference**2 / factor - max(0.0, float(differences.var(ddof=1)) - noise)
     return max(1, math.ceil(sum(within) / room)) if room * _MOST_QUERIES > sum(within) else None

@@ -17,7 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.comparing.pairs_table import arrange_values, average_rows, drop_incomplete
+from goodgain.comparing.comparison_notes import describe_lack
+from goodgain.comparing.pairs_table import arrange_values, average_rows, match_pair
+from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.statistical_tests import (
     RESIDUE,
@@ -32,7 +34,7 @@ from goodgain.comparing.statistical_tests import (
 from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
-from goodgain.measures.names import find_direction, parse_measure
+from goodgain.measures.names import find_direction, needs_results, parse_measure
 from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class Outcome:
             t-test for a number, one-sided under the noise of the baseline for `baseline-noise`; None if it does not exist.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
+        queries: the number of queries that were tested: those for which the system, and a baseline, has a value.
+        left_out: the number of the other queries.
     """
 
     requirement: Requirement
@@ -99,6 +103,14 @@ class Outcome:
     p: float | None
     significant: bool
     low_coverage: bool
+    queries: int
+    left_out: int
+
+    @property
+    def leaves_out_most(self) -> bool:
+        """Whether a system returned nothing in more than half of the queries: the line then fails."""
+        measure = self.requirement.measure
+        return self.left_out > self.queries and not isinstance(measure, str) and needs_results(measure)
 
     def __str__(self) -> str:
         return f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system} {self.describe()}"
@@ -123,7 +135,14 @@ class Outcome:
         belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
         significant = "significant" if self.significant else "not significant"
         doubt = ", low coverage" if self.low_coverage else ""
-        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})"
+        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt}){self._describe_left_out()}"
+
+    def _describe_left_out(self) -> str:
+        if not self.left_out:
+            return ""
+        told = f"{self.left_out:,} of {count_queries(self.queries + self.left_out)} left out"
+        most = ": more than half, so the line fails" if self.leaves_out_most else ""
+        return f"; {told} because {describe_lack(self.requirement.measure)}{most}"
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
@@ -263,7 +282,7 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
             holds = one.p > NOISE_LEVEL
         elif one.value is not None and line.significant:
             holds = holds or not significant
-        decided[k] = replace(one, holds=holds, significant=significant)
+        decided[k] = replace(one, holds=holds and not one.leaves_out_most, significant=significant)
     return decided
 
 
@@ -298,32 +317,34 @@ def _check_line(
         raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
     if line.bound is None and baseline is None:
         raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with baseline=.")
-    matrices = arrange_values(of_measure, [name], [*shares], of_measure.get_column("query_id").unique().sort())
-    by_system = dict(zip(shares, drop_incomplete(matrices)[name], strict=True))
+    query_ids = of_measure.get_column("query_id").unique().sort()
+    matrix, numbers = (
+        arrange_values(of_measure, [name], [*shares], query_ids)[name],
+        {s: k for k, s in enumerate(shares)},
+    )
     low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
     is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
     found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
-    of_baseline, bound, bounds = None, line.bound, np.array(line.bound)
-    if line.bound is None and baseline is not None:
-        of_baseline = average_rows(by_system[baseline][None, :])[0]
-        bound = of_baseline * line.factor + line.offset
-        bounds = by_system[baseline] * line.factor + line.offset
-    systems = [system for system in shares if system != baseline]
-    tested = np.stack([by_system[system] for system in systems])
-    has_noise = line.noise != 0 and of_baseline is not None and tested.shape[1] > 0
-    floors = np.array([_find_floor(line, noise, system, baseline) if has_noise else 0.0 for system in systems])
-    bounds = np.zeros_like(tested) + bounds + line.noise * floors[:, None]
-    p_values = _run_test(subtract_without_residue(tested, bounds), settings, of_baseline is None)
-    for system, mean, p, floor in zip(systems, average_rows(tested), p_values, floors, strict=True):
-        compared = {system} if line.bound is not None or baseline is None else {system, baseline}
-        has_value = not math.isnan(mean) and bound is not None and found_nothing.isdisjoint(compared)
-        value, known = (mean, bound + line.noise * float(floor)) if has_value and bound is not None else (None, None)
+    other = baseline if line.bound is None else None
+    for system in (one for one in shares if one != baseline):
+        tested, others = match_pair(matrix, (numbers[system], numbers[other or system]))
+        (mean,), queries = average_rows([tested]), len(tested)
+        of_baseline = None if other is None else average_rows([others])[0]
+        bound = of_baseline * line.factor + line.offset if of_baseline is not None else float(line.bound or 0)
+        bounds = np.full(queries, bound) if other is None else others * line.factor + line.offset
+        has_noise = line.noise != 0 and other is not None and queries > 0
+        floor = _find_floor(line, noise, system, other) if has_noise else 0.0
+        differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
+        p = float(_run_test(differences, settings, other is None)[0])
+        compared = {system, other or system}
+        has_value = queries > 0 and found_nothing.isdisjoint(compared)
+        value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
         if has_noise and of_baseline is not None and line.is_tested_by_noise:
             loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
-            p = np.float64(compute_noise_p(loss, float(floor)))
-        doubtful = not low.isdisjoint(compared)
-        p_or_none = None if math.isnan(p) else float(p)
-        yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful)
+            p = compute_noise_p(loss, floor)
+        p_or_none, doubtful = None if math.isnan(p) else p, not low.isdisjoint(compared)
+        counts = (queries, len(query_ids) - queries)
+        yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful, *counts)
 
 
 def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, baseline: str | None) -> float:

@@ -70,6 +70,8 @@ class Declaration:
         at: the parameter after @.
         position: the function from the parameters to the column of positions, a name of `POSITIONS`.
         takes: returns whether parameters that are valid one by one can be combined.
+        needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
+            best. `compare` and annotations then have no value.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Declaration:
     at: str = "cutoff"
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
+    needs_results: bool = False
 
     @property
     def is_over_iterations(self) -> bool:

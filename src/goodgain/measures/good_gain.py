@@ -130,6 +130,7 @@ SRR = _declare(
     example=("SRR@2", 0.16666666666666666),
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     from_labels="sum",
+    needs_results=True,
 )
 #: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
 _NEVER = 100

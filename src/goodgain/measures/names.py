@@ -14,7 +14,7 @@ import ir_measures
 from goodgain.errors import MeasureError
 from goodgain.measures import classic, not_in_ir_measures, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
-from goodgain.measures.good_gain import CG, DCGG, MEASURES
+from goodgain.measures.good_gain import CG, DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import check_given, check_parameters, read_parameters
 
@@ -103,10 +103,44 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
     """
-    if measure.NAME == "PerIteration" and isinstance(measure, SessionMeasure):
-        return find_direction(parse_measure(read_parameters(measure)["measure"]))
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    declared = _find_meaning(measure)
     return "up" if declared is None else declared.better
+
+
+def _find_meaning(measure: ir_measures.Measure) -> Declaration | None:
+    """Return the declaration that says what a value means: for `PerIteration` that of the measure inside."""
+    if measure.NAME == "PerIteration" and isinstance(measure, SessionMeasure):
+        return _find_meaning(parse_measure(read_parameters(measure)["measure"]))
+    return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+
+
+def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
+    """Return measure -> the number of results up to its iteration, of measures for which fewer results look better.
+
+    `compare` needs these numbers: a share has no value without results, and a count is less without them.
+
+    >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
+    {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
+    """
+    found = {}
+    for measure in measures:
+        declared = _find_meaning(measure)
+        if declared is not None and (
+            needs_results(measure) or (declared.family, declared.better) == ("counts", "down")
+        ):
+            cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
+            found[str(measure)] = str(NumResults if cutoff is None else NumResults @ cutoff)
+    return found
+
+
+def needs_results(measure: ir_measures.Measure) -> bool:
+    """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value.
+
+    >>> [needs_results(measure) for measure in parse_measures("SRR@3 NumDup nCG@3")]
+    [True, False, False]
+    """
+    declared = _find_meaning(measure)
+    return declared is not None and declared.needs_results
 
 
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:

@@ -162,8 +162,9 @@ Fallout = _declare(
     better="down",
     example=("Fallout@3", 0.5),
     source="Salton and McGill, Introduction to Modern Information Retrieval, 1983, for judged documents only",
-    remark="an empty ranking has the best value, 0; documents without a label do not count; any label is a judgment, also a "
-    "negative one",
+    remark="an empty ranking has the value 0, and no value in compare; documents without a label do not count; any label is "
+    "a judgment, also a negative one",
+    needs_results=True,
 )
 RelativeP = _declare(
     "RelativeP",
@@ -182,7 +183,9 @@ Unjudged = _declare(
     example=("Unjudged@4", 0.25),
     source="trec_eval 10, unj",
     own={"cutoff": _CUTOFF},
-    remark="an empty ranking has the best value, 0; any label is a judgment, also a negative one, unlike in trec_eval",
+    remark="an empty ranking has the value 0, and no value in compare; any label is a judgment, also a negative one, unlike "
+    "in trec_eval",
+    needs_results=True,
 )
 RBPResidual = _declare(
     "RBPResidual",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ir_measures
@@ -11,6 +12,7 @@ import polars as pl
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError
+from goodgain.measures.names import find_results_counts, needs_results
 from goodgain.measures.scores import Scores
 
 #: What a judged query is that one run of a system lacks: one with the value 0, or one with fewer replicates.
@@ -81,6 +83,38 @@ def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFram
     lacking = of.queries.only_judged
     lacking = lacking.filter(~lacking.is_in(queries.only_judged.implode()))
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
+
+
+def leave_out_empty(
+    values: pl.DataFrame, measures: Sequence[ir_measures.Measure], by: Sequence[str] = ("query_id",)
+) -> pl.DataFrame:
+    """Return query_id, measure, value (and `by`) with null for measures that need results, where there are none.
+
+    `values` has the counts of `find_results_counts` too.
+    """
+    counts = find_results_counts(filter(needs_results, measures))
+    if not counts:
+        return values
+    counted = pl.col("measure").replace_strict(counts, default=None, return_dtype=pl.String)
+    results = values.filter(pl.col("measure").is_in([*counts.values()])).select(*by, counted="measure", results="value")
+    joined = values.with_columns(counted=counted).join(
+        results, on=[*by, "counted"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined.with_columns(pl.when(pl.col("results").ne_missing(0)).then("value")).select(values.columns)
+
+
+def leave_out_empty_queries(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run without the values of `leave_out_empty`; their means are over the other queries."""
+    lacking = {str(measure) for measure in measures if needs_results(measure)}
+    if not lacking:
+        return of
+    values = leave_out_empty(of.per_query.select("query_id", "measure", "value"), measures)
+    known = dict(values.drop_nulls("value").group_by("measure").agg("value").iter_rows())
+    means = {
+        name: (math.fsum(known[name]) / len(known[name]) if name in known else None) if name in lacking else mean
+        for name, mean in of.means.items()
+    }
+    return replace(of, means=means, _ours=values.select("query_id").clear(), _classic=values)
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:

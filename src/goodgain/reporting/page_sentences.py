@@ -27,7 +27,8 @@ _FEW_QUERIES = 10
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
     """Yield for each pair in what one system is better and worse beyond noise, and what is unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
-        known = of.filter(pl.col("queries") > 0)
+        fewer = pl.col("queries") < comparison.signature["queries"]
+        known = of.filter(pl.col("queries") > 0).with_columns(of_queries=pl.when(fewer).then("queries"))
         by_verdict = known.rows_by_key("verdict", named=True, include_key=True)
         said = [
             f"{system} is {verdict} than {against} in {_join(map(_describe_change, by_verdict[verdict]))}."
@@ -43,7 +44,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
         if known.height < of.height:
             lacking = of.filter(pl.col("queries") == 0).get_column("measure")
-            said.append(f"No query has a value of {_join(lacking)} in all systems.")
+            said.append(f"No query has a value of {_join(lacking)} in both systems.")
         yield " ".join(said)
 
 
@@ -51,7 +52,7 @@ def describe_method(comparison: Comparison) -> str:
     """Return what the numbers of `describe_comparison` mean, and what the systems spent."""
     made = comparison.signature
     return (
-        f"In brackets: two means over {count_queries(made['queries'])}, their difference, and its "
+        f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
         f"Holm's correction over the pairs of a measure. {describe_costs(comparison)}"
     )
@@ -61,7 +62,8 @@ def _describe_change(row: Mapping[str, Any]) -> str:
     mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
     interval = format_interval(row["low"], row["high"], PLACES)
-    return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval})"
+    number = "" if row["of_queries"] is None else f", {count_queries(row['of_queries'])}"
+    return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval}{number})"
 
 
 def describe_explanation(explanation: Explanation) -> str:

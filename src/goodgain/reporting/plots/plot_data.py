@@ -217,7 +217,7 @@ def per_query_data(
     Returns:
         query_id, value (of system), value_against, difference (value minus value_against), and outcome: `better` or `worse`
         for system, by the direction of the measure, or `equal`; null for a measure without a direction. As in
-        `comparison.pairs`, a query is left out if a system of the comparison has no value for it.
+        `comparison.pairs`, a query is left out if one of both systems has no value for it.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.
@@ -236,7 +236,7 @@ def per_query_data(
     value, other = arranged[sides]
     difference = subtract_without_residue(value, other)
     columns = {"query_id": query_ids, "value": value, "value_against": other, "difference": difference}
-    rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(arranged).all(axis=0)))
+    rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(difference)))
     gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
     names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
     outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)
