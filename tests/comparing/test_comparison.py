@@ -252,7 +252,7 @@ def test_a_query_that_a_run_lacks_counts_as_never_searched_and_is_reported() -> 
     told = " ".join(found.notes)
     assert "1 query never searched in short: q000 (counted as having no results)." in told
     assert "Queries without judgments are left out: wordy 1." in told
-    assert "short counts as better on SRR@3 in 1 query only because it never searched" in told
+    assert "SRR@3 leaves out 1 query where a system returned nothing by iteration 3 (short 1)." in told
 
 
 def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported() -> None:
@@ -263,7 +263,7 @@ def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported
     length = ir_measures.define_byquery(partial, name="Length")
     found = quietly(labels, runs, [length, "CG@1"])
     assert row(found, "Length")["queries"] == 19 and row(found, "CG@1")["queries"] == 20
-    assert "Length leaves out 1 query for which a system has no value." in found.notes
+    assert "Length leaves out 1 query where a system has no value (wordy 1, lean 1)." in found.notes
 
 
 def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:

@@ -187,7 +187,7 @@ def test_replicates_of_an_outcome_are_averaged_and_truth_values_are_numbers(tmp_
 def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
     found = quietly(FILES[0], RUNS, "nCG@6", outcomes=OUTCOMES[1:])
     assert found.pairs.filter(measure="solved").item(0, "queries") == 24
-    assert "solved leaves out 1 query for which a system has no value." in found.notes
+    assert "solved leaves out 1 query where a system has no value (quick 1)." in found.notes
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
         pytest.approx(difference), 2 ** (1 - queries), "unclear",
     )  # fmt: skip
     expected = f"With fewer than {least} queries no difference can be significant at {alpha}. "
-    expected += f"The observed {difference:.4f} in CG takes {least} ("
+    expected += f"The observed {difference:.4f} of B against A in CG takes {least} queries ("
     assert any(note.startswith(expected) for note in found.notes)
     assert not any("show a difference" in note for note in found.notes)
     shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
@@ -167,6 +167,8 @@ def test_few_queries_name_the_runs_of_no_system() -> None:
     found = gg.compare(qrels, {"A": [one, none], "B": [both, {**one, "q0": {"z": 1.0}}]}, "CG", detect=1.0)
     assert found.detectable["replicates"].to_list() == [None, None]
     assert any(
-        note.startswith("With fewer than 6 queries no difference can be significant at 0.05. The 1.0000 in CG takes ")
+        note.startswith(
+            "With fewer than 6 queries no difference can be significant at 0.05. The 1.0000 of B against A "
+        )
         for note in found.notes
     )

@@ -202,7 +202,7 @@ def test_detect_names_the_queries_and_runs_it_takes() -> None:
     spread = float((values["new"] - values["old"]).std())  # type: ignore[arg-type]  # a mean of numbers is a number
     assert shown["difference"] == pytest.approx(TTestPower().solve_power(None, 30, 0.05, 0.8) * spread, rel=1e-6)
     assert needed["queries"] == math.ceil(TTestPower().solve_power(0.05 / spread, None, 0.05, 0.8))
-    assert any("the 0.0500 takes" in note for note in found.notes)
+    assert any(f"the 0.0500 of new against old takes {needed['queries']} queries" in note for note in found.notes)
 
 
 def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:

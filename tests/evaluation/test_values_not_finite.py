@@ -92,6 +92,6 @@ def test_a_comparison_leaves_such_queries_out_for_all_systems() -> None:
         found = compare(QRELS, runs, [only_sometimes(math.inf)])
     assert found.pairs.get_column("queries").to_list() == [3]
     assert found.means.get_column("mean").to_list() == [1.0, 1.0]
-    assert "Sometimes leaves out 1 query for which a system has no value." in found.notes
+    assert "Sometimes leaves out 1 query where a system has no value (one 1, other 1)." in found.notes
     assert found.values.get_column("value").null_count() == 2
     json.loads(found.to_text("json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from random import Random
 
@@ -272,13 +273,14 @@ def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> Non
     assert {name: row["queries"] for name, row in rows.items()} == {"GradedP@2": 3, "GradedP@1": 3, "P@2": 4}
     assert rows["GradedP@2"]["mean"] == pytest.approx(0.5 / 3)
     assert rows["GradedP@1"]["difference"] == pytest.approx(-1 / 3)
-    assert found.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 3]
+    assert found.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 4]
     nulls = found.values.filter(pl.col("value").is_null())
     assert nulls.select("query_id", "measure", "system").rows() == [
         ("none_graded", "GradedP@2", "one"),
         ("none_graded", "GradedP@1", "one"),
     ]
     assert "| GradedP@2 ↑ (3 queries) |" in found.to_text("markdown")
+    assert re.search(r"\| GradedP@2 ↑ \| [0-9.]+ \(3 queries\) \| [0-9.]+ \(4 queries\) \|", found.to_text("markdown"))
     assert "| P@2 ↑ |" in found.to_text("markdown")
     with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2 leaves out (4|3) queries"):
         none = gg.compare(GRADES, {"one": RANKINGS, "other": {q: {"u": 1.0} for q in GRADES}}, "GradedP@2")

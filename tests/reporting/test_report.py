@@ -185,7 +185,7 @@ def test_a_measure_without_values_has_no_verdict(tmp_path: Path) -> None:
     assert made["summary"][0].startswith(
         "y against x is unclear, no difference beyond noise, in CG ↑ (1.5000 against 1.0000: +0.5000 ["
     )
-    assert "No query has a value of GradedP@2 in all systems." in made["summary"][0]
+    assert "No query has a value of GradedP@2 in both systems." in made["summary"][0]
 
 
 def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.counting.ledger import Counts, count
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import final_values
-from goodgain.measures.names import HOST_NAMES
+from goodgain.measures.names import HOST_NAMES, needs_results
 from goodgain.measures.thresholds import warn_if_no_label_reaches
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
@@ -87,11 +88,19 @@ class Given:
             self._counts[given] = count_with_notices(qrels, run, [rel])
         elif rel not in self._counts[given]:  # give notices on a run once
             self._counts[given] |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
-        scores = final_values([measure], {rel: self._counts[given][rel]})
+        results = NumResults if measure.cutoff is None else NumResults @ measure.cutoff
+        asked = list(dict.fromkeys([measure, results]))
+        scores = final_values(asked, {rel: self._counts[given][rel]})
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
         found = queries.join(scores, on="query_id", how="left", maintain_order="left")
         values = found.get_column(str(measure))
         if values.null_count():
             query_id = found.row(values.is_null().arg_true()[0])[0]
             raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
+        if needs_results(measure) and (empty := int((found.get_column(str(results)) == 0).sum())):
+            name = getattr(self.source, "name", None) or "the run"
+            notice(
+                f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. There {metric} is 0, its best value. "
+                "goodgain.compare leaves these queries out."
+            )
         return values.to_numpy()
