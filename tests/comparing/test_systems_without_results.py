@@ -227,11 +227,18 @@ def test_more_runs_are_named_for_each_system() -> None:
     assert any(note.endswith(told) for note in found.notes)
 
 
-def test_an_annotation_without_a_value_is_not_written() -> None:
+@pytest.mark.parametrize(("output", "shares"), [('[{"docid": "d1"}]', ["SRR", "Unjudged@5"]), ("[]", [])])
+def test_an_annotation_without_a_value_is_not_written(output: str, shares: list[str], tmp_path: Path) -> None:
     fixtures = Path(__file__).parents[1] / "traces" / "fixtures"
     log = json.loads((fixtures / "langfuse" / "story.json").read_text(encoding="utf-8"))
-    found = annotate({"story": {"d1": 3}}, fixtures / "langfuse" / "story.json", "nCG SRR Unjudged@5")
-    assert log and found.filter(pl.col("span_id").is_null())["name"].to_list() == ["nCG", "SRR", "Unjudged@5"]
+    for one in log["traces"]:
+        for seen in one["observations"]:
+            seen |= {"output": output} if seen["type"] == "TOOL" else {}
+    (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        found = annotate({"story": {"d1": 3}}, tmp_path / "log.json", "nCG SRR Unjudged@5 SRE")
+    assert found.filter(pl.col("span_id").is_null())["name"].to_list() == ["nCG", *shares, "SRE"]
 
 
 VERDICTS = Path(__file__).parents[3] / "shared" / "traces" / "turn4" / "verdicts"

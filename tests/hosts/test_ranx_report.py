@@ -159,3 +159,12 @@ def test_two_runs_with_one_name_are_an_error_and_not_one_row() -> None:
 def test_one_metric_alone_makes_a_report() -> None:
     made = ranx.compare(qrels(), [agent("lean", 0), agent("wordy", 3)], "srr", max_p=0.05)
     assert cell(made.to_table(), "lean", 0).endswith("ᵇ")
+
+
+def test_a_run_that_returned_nothing_is_named_because_ranx_marks_it_best() -> None:
+    rows = [(f"q{number}", 1, "good" if number > 4 else "-", 1) for number in range(QUERIES)]
+    broken = host.Run(pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row"), "broken")
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"broken returned nothing in 5 queries\. There srr is 0, its best value\."
+    ):
+        report(agent("busy", 2), broken, metrics=["srr"])

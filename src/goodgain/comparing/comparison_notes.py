@@ -23,7 +23,7 @@ from goodgain.counting.coverage import (
 )
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure
-from goodgain.measures.good_gain import NumIter
+from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import find_results_counts, needs_results
 
 #: Pairs of systems that a note lists.
@@ -151,12 +151,8 @@ def describe_lack(measure: ir_measures.Measure | str) -> str:
     """Return why a query has no value of a measure or an outcome: `a system returned nothing by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
         return "a system has no value"
-    return f"a system returned nothing{_say_until(measure)}"
-
-
-def _say_until(measure: ir_measures.Measure) -> str:
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
-    return "" if cutoff is None else f" by iteration {cutoff}"
+    return "a system returned nothing" + ("" if cutoff is None else f" by iteration {cutoff}")
 
 
 def _describe_left_out(
@@ -175,14 +171,10 @@ def _describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[Note]:
     """Warn where a system has fewer results, repeats or iterations only because it returned nothing."""
-    results_of = find_results_counts(measures)
-    for measure in measures:
-        if str(measure) not in results_of or needs_results(measure):
-            continue
-        counts = values[str(measure)]
-        is_less = (counts == 0) & (values[results_of[str(measure)]] == 0) & (counts.max(axis=0) > 0)
-        less = [(name, int(n)) for name, n in zip(names, is_less.sum(axis=1), strict=True) if n]
-        for name, n in less:
-            yield Note(
-                f"{measure} of {name}: less because it returned nothing{_say_until(measure)} in {count_queries(n)}."
-            )
+    for measure, results in find_results_counts(one for one in measures if not needs_results(one)).items():
+        counts = values[measure]
+        is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
+        by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
+        for name, n in zip(names, is_less.sum(axis=1), strict=True):
+            if n:
+                yield Note(f"{measure} of {name}: less because it returned nothing{by} in {count_queries(n)}.")

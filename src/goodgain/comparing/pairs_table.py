@@ -98,7 +98,6 @@ def compare_pairs(
         whole = of[:, np.isfinite(of).all(axis=0)]
         exists = len(of) > 2 and whole.shape[1]
         tukey += run_tukey_test(whole, pairs).tolist() if exists else [math.nan] * len(pairs)
-    known: dict[str, list[bool]] = {name: np.isfinite(of).any(axis=1).tolist() for name, of in values.items()}
     return pl.DataFrame(
         {
             "measure": [name for name, _ in rows],
@@ -107,7 +106,7 @@ def compare_pairs(
             "against": [systems[against] for _, (_, against) in rows],
             "queries": [of.shape[1] for of in matched],
             **{column: [tested[k][column] for k in range(len(rows))] for column in tested[0]},
-            "lacks_all": [not all(known[name][k] for k in pair) for name, pair in rows],
+            "lacks_all": [not np.isfinite(values[name][[*pair]]).any(axis=1).all() for name, pair in rows],
         }
     ).with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64))
 

@@ -135,14 +135,12 @@ class Outcome:
         belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
         significant = "significant" if self.significant else "not significant"
         doubt = ", low coverage" if self.low_coverage else ""
-        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt}){self._describe_left_out()}"
-
-    def _describe_left_out(self) -> str:
-        if not self.left_out:
-            return ""
-        told = f"{self.left_out:,} of {count_queries(self.queries + self.left_out)} left out"
-        most = ": more than half, so the line fails" if self.leaves_out_most else ""
-        return f"; {told} because {describe_lack(self.requirement.measure)}{most}"
+        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})" + (
+            f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
+            f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
+            if self.left_out
+            else ""
+        )
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:

@@ -134,11 +134,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:
-    """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value.
-
-    >>> [needs_results(measure) for measure in parse_measures("SRR@3 NumDup nCG@3")]
-    [True, False, False]
-    """
+    """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value."""
     declared = _find_meaning(measure)
     return declared is not None and declared.needs_results
 

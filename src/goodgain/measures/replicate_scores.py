@@ -109,11 +109,9 @@ def leave_out_empty_queries(of: Scores, measures: Sequence[ir_measures.Measure])
     if not lacking:
         return of
     values = leave_out_empty(of.per_query.select("query_id", "measure", "value"), measures)
-    known = dict(values.drop_nulls("value").group_by("measure").agg("value").iter_rows())
-    means = {
-        name: (math.fsum(known[name]) / len(known[name]) if name in known else None) if name in lacking else mean
-        for name, mean in of.means.items()
-    }
+    known = values.filter(pl.col("measure").is_in(lacking)).drop_nulls("value").group_by("measure").agg("value")
+    found = {name: math.fsum(of_measure) / len(of_measure) for name, of_measure in known.iter_rows()}
+    means: dict[str, float | None] = of.means | dict.fromkeys(lacking) | found
     return replace(of, means=means, _ours=values.select("query_id").clear(), _classic=values)
 
 

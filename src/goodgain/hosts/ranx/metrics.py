@@ -88,7 +88,7 @@ class Given:
             self._counts[given] = count_with_notices(qrels, run, [rel])
         elif rel not in self._counts[given]:  # give notices on a run once
             self._counts[given] |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
-        results = NumResults if measure.cutoff is None else NumResults @ measure.cutoff
+        results = NumResults(**{name: value for name, value in measure.params.items() if name == "cutoff"})
         asked = list(dict.fromkeys([measure, results]))
         scores = final_values(asked, {rel: self._counts[given][rel]})
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
