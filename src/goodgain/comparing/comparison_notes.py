@@ -22,9 +22,9 @@ from goodgain.counting.coverage import (
     share_of_smaller,
 )
 from goodgain.errors import InputError
-from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import find_results_counts, needs_results
+from goodgain.measures.names import describe_lack, find_results_counts, needs_results
 
 #: Pairs of systems that a note lists.
 _EXAMPLES = 3
@@ -145,14 +145,6 @@ def _describe_ends(
         kept = [name for name in kept if np.isfinite(values[name])[has_stopped].any()]
         told = f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
         yield Note(f"Before iteration {cutoff} {early}, while another system searched on.{told}")
-
-
-def describe_lack(measure: ir_measures.Measure | str) -> str:
-    """Return why a query has no value of a measure or an outcome: `a system returned nothing by iteration 2`."""
-    if isinstance(measure, str) or not needs_results(measure):
-        return "a system has no value"
-    cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
-    return "a system returned nothing" + ("" if cutoff is None else f" by iteration {cutoff}")
 
 
 def _describe_left_out(

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.comparing.comparison_notes import describe_lack
 from goodgain.comparing.pairs_table import arrange_values, average_rows, match_pair
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
@@ -34,7 +33,7 @@ from goodgain.comparing.statistical_tests import (
 from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
-from goodgain.measures.names import find_direction, needs_results, parse_measure
+from goodgain.measures.names import describe_lack, find_direction, needs_results, parse_measure
 from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:

@@ -139,6 +139,14 @@ def needs_results(measure: ir_measures.Measure) -> bool:
     return declared is not None and declared.needs_results
 
 
+def describe_lack(measure: ir_measures.Measure | str) -> str:
+    """Return why a query has no value of a measure or an outcome: `a system returned nothing by iteration 2`."""
+    if isinstance(measure, str) or not needs_results(measure):
+        return "a system has no value"
+    cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
+    return "a system returned nothing" + ("" if cutoff is None else f" by iteration {cutoff}")
+
+
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
     """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
 
