@@ -11,7 +11,8 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import COMMENT_BYTES, WHITE, BadLines, TextLines, number_rows, quote
-from goodgain.files.opening import BOM, Content
+from goodgain.files.delimited import parse_text
+from goodgain.files.opening import Content
 from goodgain.schema import COMMENT, QRELS, RUN, Table
 
 _COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
@@ -103,8 +104,6 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     """Read the columns with Polars if all lines separate their fields by the same single character, else return None."""
     if not text:
         return pl.DataFrame(schema=_make_types(table, pl.Float64))
-    if text.startswith(BOM):  # part of a query id here; Polars drops the first one
-        text = BOM + text
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     if any(sign.to_bytes() in text for sign in WHITE.replace(separator, b"") + b"\0"):
@@ -114,7 +113,7 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
         whole |= {"iteration": pl.Int64, "score": pl.Float64}
     for schema in (whole, _make_types(table, pl.Float64)):
         try:
-            frame = pl.read_csv(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
+            frame = parse_text(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
             continue
         return frame if _is_sound(frame, table) else None
