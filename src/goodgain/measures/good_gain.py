@@ -192,17 +192,18 @@ AllGood = _declare(
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     example=("AllGood@2", 0.0),
 )
+_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 EvidenceRecall = _declare(
     "EvidenceRecall",
     "Evidence Recall",
-    "sum GR_k / GoodPool (0 where GoodPool = 0), GoodPool = the number of all judged good documents",
+    "sum GR_k / GoodPool (0 where GoodPool = 0), rel=1, GoodPool = the number of all judged good documents",
     lambda upto: divide(upto.total(GR), GoodPool),
     bounds=("0", "1"),
-    source="BrowseComp-Plus (arXiv 2508.06600), recall, with rel=1",
+    source="BrowseComp-Plus (arXiv 2508.06600), recall",
+    own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
     remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
 )
-_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 SearchPrecision = _declare(
     "SearchPrecision",
     "Search Precision",
@@ -217,7 +218,7 @@ SearchPrecision = _declare(
 SearchGain = _declare(
     "SearchGain",
     "Search Gain",
-    "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall(rel=1) per iteration",
+    "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall per iteration",
     lambda upto: divide(divide(upto.total(GR), GoodPool), i),
     bounds=("0", "1"),
     source="RAVine (arXiv 2507.16725)",
