@@ -132,18 +132,18 @@ SRR = _declare(
     from_labels="sum",
 )
 #: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
-_NEVER = 100
+NEVER = 100
 
 
 def find_last_good(upto: UpTo) -> pl.Expr:
     """Return the last iteration that found a new good document, at most 100; null if none did."""
-    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
+    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=NEVER)
 
 
 def _find_all_good(upto: UpTo) -> pl.Expr:
     if upto.parameters["pool"] == "retrieved":
-        return find_last_good(upto).fill_null(_NEVER)
-    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(_NEVER)
+        return find_last_good(upto).fill_null(NEVER)
+    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(NEVER)
     return pl.when(GoodPool == 0).then(0).otherwise(has_all)
 
 

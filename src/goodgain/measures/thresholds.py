@@ -10,6 +10,7 @@ import polars as pl
 
 from goodgain.errors import count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
+from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import is_computed_here
 
 #: The largest label of the scale that the guideline's threshold is for.
@@ -126,6 +127,24 @@ def _warn_of_differing_thresholds(
 def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
     names = sorted({str(measure) for measure in measures})
     return ", ".join(names[:2]) + f" and {len(names) - 2} more" * (len(names) > 2)
+
+
+def warn_of_ends(values: pl.DataFrame, measures: Iterable[ir_measures.Measure]) -> None:
+    """Give a note on queries whose IterationsForAllGoodResults is not an iteration.
+
+    `values` has a row for each query and a column for each measure.
+    """
+    for measure in measures:
+        if measure.NAME == "IterationsForAllGoodResults":
+            found = values.get_column(str(measure))
+            least, most = int((found == 0).sum()), int((found == NEVER).sum())
+            if least or most:
+                notice(
+                    f"{measure} is 0, the best value, in {count_of(least, 'query', 'queries')} without good documents, and "
+                    f"{NEVER}, the worst, in {count_of(most, 'query', 'queries')}. Report AllGood beside it, the share of "
+                    "queries that found all.",
+                    minor=True,
+                )
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
