@@ -141,7 +141,8 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         if wrong.endswith(_SWAPPED):
             bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
         elif wrong:
-            bad.refuse(number, wrong)
+            is_wide = len(fields) > len(table.columns)
+            bad.refuse(number, wrong, **({"remedy": _WRITE_BLANKS} if is_wide else {}))
         if wrong:
             continue
         written = (
@@ -158,6 +159,8 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
     return TextRows(frame, TextLines(label, content, lines), PassedOver(comments, longer))
 
 
+#: What to do about a line with too many fields.
+_WRITE_BLANKS = "write a blank in an id as %20, or write a .tsv file with a header and tabs"
 #: The end of the description of a line that has the number of fields of the other table.
 _SWAPPED = ": run and qrels may be swapped"
 
@@ -189,7 +192,7 @@ def _split(line: bytes, table: Table) -> _Fields:
         other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
         swapped = f"; this looks like a line of {name}{_SWAPPED}"
         return _Fields(
-            [],
+            fields,
             f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
             f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}",
         )

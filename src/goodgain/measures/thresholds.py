@@ -94,17 +94,19 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 def _warn_of_differing_thresholds(
     qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: str | None
 ) -> None:
-    """Give a notice if judged documents are good for some measures of a call only, unless each measure names its threshold.
+    """Give a notice if judged documents are good for some measures of a call only; measures that name a threshold do not count.
 
     It is a minor one if every query with a good document has one for all measures.
     """
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
     for measure in measures:
-        threshold = _find_rel(measure)
-        if threshold is not None and threshold <= largest:  # for others there is a notice already
+        threshold, is_named = _find_rel(measure), measure.params.get("rel", rel) != rel
+        if (
+            threshold is not None and threshold <= largest and not is_named
+        ):  # above the largest there is a notice already
             by_rel.setdefault(threshold, []).append(measure)
-    if len(by_rel) < 2 or all("rel" in measure.params for of in by_rel.values() for measure in of):
+    if len(by_rel) < 2:
         return
     low, high = min(by_rel), max(by_rel)
     labels = qrels.filter(pl.col("relevance") >= low).group_by("query_id", "doc_id").agg(pl.col("relevance").max())
@@ -113,7 +115,7 @@ def _warn_of_differing_thresholds(
     if not between:
         return
     above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
-    can_switch = switch and all(m in _find_using(above) and m.params.get("rel", rel) == rel for m in above)
+    can_switch = len(_find_using(above)) == len(above)
     remedy = f"give {switch.format(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
     listed = ", ".join(f"label {threshold:g} for {_name_some(by_rel[threshold])}" for threshold in sorted(by_rel))
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
