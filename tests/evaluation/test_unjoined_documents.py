@@ -121,7 +121,7 @@ def test_a_frame_on_an_engine_is_looked_at_too(tmp_path: Path) -> None:
     ("shown", "judged", "example"),
     [
         (["x", "D0165"], ["d0165", "a"], "the run has 'D0165', the qrels have 'd0165'"),
-        (["doc-7", "b"], ["b-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
+        (["doc-7", "b"], ["c-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
         (["d1", "d2"], ["p9", "p8"], "the run has 'd1', the qrels have 'p8'"),
     ],
 )
@@ -207,7 +207,7 @@ def test_precision_over_recall_and_the_funnel_say_that_nothing_is_judged_or_good
             gg.funnel(qrels, uses, rel=1)
 
 
-@pytest.mark.parametrize("between", ["#", "_p", "::", ".", "-"])
+@pytest.mark.parametrize("between", ["#", "_p", "::", "."])
 def test_ids_of_chunks_beside_ids_of_documents_get_the_pattern_that_joins_them(between: str, tmp_path: Path) -> None:
     chunks, documents = {"q": {f"doc-1{between}2": 2}}, {"q": {"doc-1": 2}}
     for judged, shown in ((documents, chunks), (chunks, documents)):
@@ -219,7 +219,7 @@ def test_ids_of_chunks_beside_ids_of_documents_get_the_pattern_that_joins_them(b
     gg.write_qrels(gg.read_qrels(documents), tmp_path / "a.qrels")
     gg.write_run(gg.read_run(in_one_search({"q": {f"doc-1{between}2": 1.0}})), tmp_path / "a.run")
     done = run_command("evaluate", tmp_path / "a.qrels", tmp_path / "a.run", "CG")
-    assert "--documents '^(.+)" in done.stderr
+    assert re.search(r"give --documents ['\"]?\^\(\.\+\)", done.stderr), done.stderr
 
 
 def test_an_id_that_only_ends_like_one_of_a_chunk_gets_no_pattern() -> None:

@@ -64,7 +64,9 @@ def _find_chunk(rows: pl.DataFrame, others: pl.DataFrame) -> _Chunk | None:
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
     )
     for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
-        return _Chunk(doc_id, document, re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between))
+        sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
+        if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
+            return _Chunk(doc_id, document, sign)
     return None
 
 

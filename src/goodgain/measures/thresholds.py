@@ -101,6 +101,8 @@ def _warn_of_differing_thresholds(
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
     for measure in measures:
+        if measure.NAME == "SRR":  # a repeat counts whatever its label
+            continue
         threshold, is_named = _find_rel(measure), measure.params.get("rel", rel) != rel
         if (
             threshold is not None and threshold <= largest and not is_named
