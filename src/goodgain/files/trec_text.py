@@ -142,7 +142,7 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
             bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
         elif wrong:
             is_wide = len(fields) > len(table.columns)
-            bad.refuse(number, wrong, **({"remedy": _WRITE_BLANKS} if is_wide else {}))
+            bad.refuse(number, wrong, remedy=_WRITE_BLANKS if is_wide else "correct the line")
         if wrong:
             continue
         written = (
