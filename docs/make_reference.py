@@ -43,6 +43,8 @@ ITERATIONS = """\
 >>> agent = pl.DataFrame(
 ...     {"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")}
 ... )
+>>> of_subtopics = {"query_id": "q", "iteration": list("123"), "doc_id": list("ace"), "relevance": 2}
+>>> subtopics = gg.read_qrels(pl.DataFrame(of_subtopics), labels="subtopic")
 """
 RANKING = """\
 >>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}
@@ -100,6 +102,7 @@ def find_example(declaration: Declaration) -> tuple[str, float, str]:
     names: dict[str, object] = {}
     exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
     data = "qrels, agent" if declaration.is_over_iterations else "grades, ranking"
+    data = "subtopics, agent" if declaration.name == "SubtopicRecall" else data  # it takes no other qrels
     scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
     return name, scores[name], data
 

@@ -34,7 +34,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, pla
 from goodgain.measures.replicate_scores import average_scores, check_missing
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.session_measures import SessionScores
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.thresholds import find_thresholds, warn_of_ends, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
@@ -179,6 +179,7 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
+    warn_of_ends(found.values, measures.good_gain)
     return scores
 
 

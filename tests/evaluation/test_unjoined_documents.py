@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.counting import run_in_blocks, run_opening
+from tests.support.command import run_command
 from tests.support.tables import in_one_search
 
 PAIRS = [
@@ -119,7 +121,7 @@ def test_a_frame_on_an_engine_is_looked_at_too(tmp_path: Path) -> None:
     ("shown", "judged", "example"),
     [
         (["x", "D0165"], ["d0165", "a"], "the run has 'D0165', the qrels have 'd0165'"),
-        (["doc-7", "b"], ["b-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
+        (["doc-7", "b"], ["c-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
         (["d1", "d2"], ["p9", "p8"], "the run has 'd1', the qrels have 'p8'"),
     ],
 )
@@ -203,3 +205,23 @@ def test_precision_over_recall_and_the_funnel_say_that_nothing_is_judged_or_good
             gg.pr_curve(qrels, run)
         with pytest.warns(gg.GoodgainNotice, match=said):
             gg.funnel(qrels, uses, rel=1)
+
+
+@pytest.mark.parametrize("between", ["#", "_p", "::", "."])
+def test_ids_of_chunks_beside_ids_of_documents_get_the_pattern_that_joins_them(between: str, tmp_path: Path) -> None:
+    chunks, documents = {"q": {f"doc-1{between}2": 2}}, {"q": {"doc-1": 2}}
+    for judged, shown in ((documents, chunks), (chunks, documents)):
+        run = in_one_search({query: dict.fromkeys(of, 1.0) for query, of in shown.items()})
+        with pytest.warns(gg.GoodgainNotice, match=r"has a label. If 'doc-1.*2' is a chunk of 'doc-1'") as given:
+            assert gg.evaluate(judged, run, "CG")["CG"] == 0
+        pattern = next(filter(None, (re.search("documents='(.*)'", str(one.message)) for one in given)))[1]
+        assert gg.evaluate(judged, run, "CG", documents=pattern)["CG"] == 2
+    gg.write_qrels(gg.read_qrels(documents), tmp_path / "a.qrels")
+    gg.write_run(gg.read_run(in_one_search({"q": {f"doc-1{between}2": 1.0}})), tmp_path / "a.run")
+    done = run_command("evaluate", tmp_path / "a.qrels", tmp_path / "a.run", "CG")
+    assert re.search(r"give --documents ['\"]?\^\(\.\+\)", done.stderr), done.stderr
+
+
+def test_an_id_that_only_ends_like_one_of_a_chunk_gets_no_pattern() -> None:
+    with pytest.warns(gg.GoodgainNotice, match="the run has 'doc-1', the qrels have 'other'"):
+        gg.evaluate({"q": {"other": 2}}, in_one_search({"q": {"doc-1": 1.0}}), "CG")

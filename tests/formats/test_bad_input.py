@@ -277,3 +277,21 @@ def test_a_judgment_of_no_document_can_be_left_out(tmp_path: Path) -> None:
         gg.read_qrels(path)
     with pytest.warns(gg.GoodgainNotice, match=r"left out 1 bad line; line 2.*judges the document '-'"):
         assert len(gg.read_qrels(path, errors="skip")) == 1
+
+
+def test_a_blank_in_an_id_is_said_how_to_write_before_lines_are_left_out(tmp_path: Path) -> None:
+    for name, line, read in (("a.run", "q 1 my doc 1 1 t", gg.read_run), ("a.qrels", "q 0 my doc 2", gg.read_qrels)):
+        (tmp_path / name).write_text(f"{line}\n")
+        with pytest.raises(
+            gg.InputError, match=r"fields.*write a blank in an id as %20, or .*a header and tabs, or leave"
+        ):
+            read(tmp_path / name)
+    (tmp_path / "a.run").write_text("q 1 doc 1 1\n")
+    with pytest.raises(gg.InputError) as error:
+        gg.read_run(tmp_path / "a.run")
+    assert "%20" not in str(error.value)
+
+
+def test_a_data_set_of_ir_datasets_as_qrels_is_told_its_iterator() -> None:
+    with pytest.raises(gg.InputError, match=r"Dataset is not qrels: give its qrels_iter\(\)"):
+        gg.read_qrels(pytest.importorskip("ir_datasets").load("vaswani"))

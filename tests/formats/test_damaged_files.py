@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import polars as pl
 import pytest
+import zstandard
 
 import goodgain as gg
 from goodgain.files import opening
@@ -108,6 +111,48 @@ def test_a_damaged_table_is_read_or_is_one_sentence(table: str, ending: str, tmp
                 read(path)
             except gg.GoodgainError as error:
                 assert "\n" not in str(error) and len(str(error)) < 2_000
+
+
+#: Compressions that goodgain does not undo, or not twice; Polars would undo each.
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    **{f"zlib {level}": lambda text, level=level: zlib.compress(text, level) for level in (0, 1, 6, 9)},
+    "gz gz": lambda text: gzip.compress(gzip.compress(text)),
+    "zst zst": lambda text: zstandard.compress(zstandard.compress(text)),
+    "gz zst": lambda text: gzip.compress(zstandard.compress(text)),
+    "gz zlib": lambda text: gzip.compress(zlib.compress(text)),
+}
+TEXTS = [
+    *((TABLES.get(table, table), ending) for table in TABLES for ending in (".txt", ".csv", ".tsv")),
+    *((table, ending) for table, ending in LABELLING if ending in (".csv", ".tsv")),
+]
+
+
+@pytest.mark.parametrize(("table", "ending"), TEXTS)
+def test_compressed_bytes_are_not_unpacked_a_second_time(table: str, ending: str, tmp_path: Path) -> None:
+    whole, path = encode(make_frame(table.removeprefix("evaluated ")), ending), tmp_path / f"a{ending}"
+    for name, pack in PACKINGS.items():
+        path.write_bytes(pack(whole))
+        with no_notices(), pytest.raises(gg.InputError) as error:
+            PATH_READERS[f"{table}{ending}"][1](path)
+            pytest.fail(f"{name} was read")
+        assert "\n" not in str(error.value) and str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("query_id", ["x^", "x\x01", "x", "(", "\x1f", "\ufeffx^"])
+def test_a_text_that_begins_as_compressed_data_do_is_read(query_id: str, tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text(f"{query_id} 1 d 1 1 t\nq 1 d 1 1 t\n")
+    (tmp_path / "qrels.txt").write_text(f"{query_id} 0 d 3\nq 0 d 3\n")
+    with no_notices():
+        scores = gg.evaluate(tmp_path / "qrels.txt", tmp_path / "a.run", "CG")
+    assert {*scores.per_query.get_column("query_id")} == {query_id.removeprefix("\ufeff"), "q"} and scores["CG"] == 3
+
+
+@pytest.mark.parametrize("name", ["x^", "x\x01", "(a)"])
+def test_a_header_that_begins_as_compressed_data_do_is_read(name: str, tmp_path: Path) -> None:
+    for ending, separator in ((".csv", ","), (".tsv", "\t")):
+        text = f"{name},query_id,doc_id,relevance\n1,q,d,3\n".replace(",", separator)
+        (tmp_path / f"a{ending}").write_text(text)
+        assert gg.read_qrels(tmp_path / f"a{ending}").frame.select("doc_id", "relevance").rows() == [("d", 3)]
 
 
 @pytest.mark.parametrize("table", ["run", "queries", "texts", "sheet", "log"])

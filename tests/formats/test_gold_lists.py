@@ -109,8 +109,8 @@ def test_a_table_of_retrieved_documents_is_a_run() -> None:
     run = gg.read_run(FOLDER / "asq/retrieved_docs.tsv", columns={"qid": "query_id", "docno": "doc_id"})
     assert run.frame.height == 9
     assert gg.evaluate(FOLDER / "asq/qrels.txt", run, "EvidenceRecall@1 EvidenceRecall", rel=1).mean() == {
-        "EvidenceRecall(rel=1)@1": 0.5,
-        "EvidenceRecall(rel=1)": 0.75,
+        "EvidenceRecall@1": 0.5,
+        "EvidenceRecall": 0.75,
     }
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 import pytest
@@ -150,6 +151,20 @@ def test_a_failure_is_one_sentence_that_says_what_was_written(at: int, answer: A
     assert last.startswith(f"goodgain: {url}{' ' if answer != 'close' else ': '}{sentence}")
     assert f"{at} of 17 annotations were written" in last
     assert len(server.calls) == at + 1
+
+
+def test_a_server_that_echoes_the_header_shows_no_key_in_any_form() -> None:
+    """A proxy in debug mode answers with the whole request."""
+    secret = base64.b64encode(":".join(KEYS.values()).encode()).decode()
+    forms = [*KEYS.values(), secret, secret.rstrip("="), quote(secret, safe=""), secret.replace("/", r"\/")]
+    for form in forms:
+        said = {"code": form, "headers": [f"Authorization: Basic {form}"]}
+        with serve(lambda call, said=said: (401, said, {})) as server:
+            done = run_command(*SEND, "--base-url", server.url.removesuffix("/v1"))
+        assert done.returncode == 1
+        shown = done.stderr.splitlines()[-1]
+        assert '"code": "***' in shown and "Basic ***" in shown, shown
+        assert form not in done.stderr and secret.rstrip("=") not in done.stderr
 
 
 def test_a_rate_limit_is_waited_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -83,3 +84,18 @@ def test_a_frame_without_iterations_is_pointed_out_by_pyterrier() -> None:
 def test_results_with_several_iterations_are_told_of() -> None:
     with pytest.warns(gg.GoodgainNotice, match=r"this run has several iterations.*goodgain.read_run\(run\)"):
         pt.Experiment([RESULTS], TOPICS, QRELS, [gg.SRR, "recip_rank"])
+
+
+@pytest.mark.filterwarnings("error:this run has several iterations:goodgain.GoodgainNotice")
+def test_measures_of_iterations_alone_are_told_nothing_of_classic_ones() -> None:
+    found = pt.Experiment([RESULTS], TOPICS, QRELS, [gg.SRR, gg.CG @ 2], names=["agent"])
+    assert found.iloc[0]["SRR"] == WANTED["SRR"]
+
+
+def test_the_page_says_that_a_baseline_marks_the_larger_value_as_the_better_one() -> None:
+    """PyTerrier counts a query as improved where the value is larger: for SRR that is the worse one."""
+    worse = pd.concat([RESULTS, RESULTS[:2].assign(iteration=3, score=0.1)])
+    found = pt.Experiment([RESULTS, worse], TOPICS, QRELS, [gg.SRR], names=["a", "b"], baseline=0)
+    assert found.iloc[1]["SRR"] > found.iloc[0]["SRR"] and found.iloc[1]["SRR +"] == 1
+    page = (Path(__file__).parents[2] / "docs" / "pyterrier.md").read_text()
+    assert "`baseline=`" in page and "lower is better" in page

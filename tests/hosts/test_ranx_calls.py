@@ -55,9 +55,19 @@ def test_a_metric_of_ours_that_cannot_be_read_is_one_clear_error(metric: str, sa
         ranx.evaluate(QRELS, {"q1": {"da": 1.0}, "q2": {"dd": 1.0}}, metric)
 
 
-def test_what_ranx_does_not_know_is_ranx_s_own_error() -> None:
-    with pytest.raises(ValueError, match="not supported"):
-        ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "ncg")
+def test_the_error_of_an_unknown_metric_lists_ours() -> None:
+    with pytest.raises(ValueError, match=r"ncdg not supported.*goodgain adds.* srr, .* n_cg, "):
+        ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "ncdg")
+
+
+def test_our_own_spelling_of_a_name_is_understood() -> None:
+    names = ["cg@2", "n_cg@2", "avg_gain@1", "sre-l2.5"]
+    for spelled in (["CG@2", "nCG@2", "AvgGain@1", "SRE-l2.5"], ["Cg@2", "ncg@2", "avggain@1", "sre-l2.5"]):
+        found, wanted = (ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), of) for of in (spelled, names))
+        assert [*found.values()] == [*wanted.values()]
+        assert [*found] == spelled
+    shown = ranx.compare(host.Qrels(QRELS), [host.Run(RUN, name="a"), host.Run(RUN, name="b")], ["nCG@2", "ndcg@2"])
+    assert "nCG@2 ↑" in shown.to_table() and "NDCG@2" in shown.to_table()
 
 
 def test_results_come_as_ranx_gives_them() -> None:

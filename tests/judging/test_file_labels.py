@@ -28,8 +28,8 @@ def test_positive_labels_become_that_of_their_file_and_the_largest_counts() -> N
 @no_notices()
 def test_rel_1_asks_for_evidence_and_rel_2_for_golds() -> None:
     merged = gg.aggregate({"evidence": EVIDENCE, "golds": GOLDS}, file_labels=[1, 2])
-    mean = gg.evaluate(merged, {"q": {"a": 2.0, "b": 1.0}}, "EvidenceRecall(rel=1) EvidenceRecall").mean()
-    assert mean == {"EvidenceRecall(rel=1)": 2 / 3, "EvidenceRecall": 1 / 2}
+    mean = gg.evaluate(merged, {"q": {"a": 2.0, "b": 1.0}}, "EvidenceRecall EvidenceRecall(rel=2)").mean()
+    assert mean == {"EvidenceRecall": 2 / 3, "EvidenceRecall(rel=2)": 1 / 2}
 
 
 def test_judge_merges_files_in_their_order(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def test_the_toy_cases_of_ravine_have_its_precision_recall_and_gain() -> None:
     scores = gg.evaluate(qrels, run, "SearchPrecision SearchGain EvidenceRecall(rel=1) AllGood(rel=1)")
     assert values_of(scores, "SearchPrecision") == pytest.approx({"A": 1 / 3, "B": 5 / 9, "C": 0})
     assert values_of(scores, "SearchGain") == pytest.approx({"A": 1 / 3, "B": 5 / 24, "C": 0})
-    assert values_of(scores, "EvidenceRecall(rel=1)") == pytest.approx({"A": 1, "B": 5 / 6, "C": 0})
+    assert values_of(scores, "EvidenceRecall") == pytest.approx({"A": 1, "B": 5 / 6, "C": 0})
     assert values_of(scores, "AllGood(rel=1)") == {"A": 1, "B": 0, "C": 0}
 
 
@@ -66,7 +67,7 @@ def test_search_precision_and_gain_are_sre_and_evidence_recall_from_label_1_on()
     qrels, run = ravine()
     mean = gg.evaluate(qrels, run, "SearchPrecision@2 SRE(rel=1)@2 SearchGain@2 EvidenceRecall(rel=1)@2").mean()
     assert mean["SearchPrecision@2"] == mean["SRE(rel=1)@2"] > 0
-    assert mean["SearchGain@2"] == mean["EvidenceRecall(rel=1)@2"] / 2 > 0
+    assert mean["SearchGain@2"] == mean["EvidenceRecall@2"] / 2 > 0
     assert gg.evaluate(qrels, run, "SearchPrecision", rel=2)["SearchPrecision(rel=2)"] == 0
 
 
@@ -74,7 +75,7 @@ def test_search_precision_and_gain_are_sre_and_evidence_recall_from_label_1_on()
 def test_evidence_recall_is_ncg_on_binary_labels_and_counts_documents_on_others() -> None:
     qrels, run = ravine()
     mean = gg.evaluate(qrels, run, "EvidenceRecall@2 nCG@2", rel=1).mean()
-    assert mean["EvidenceRecall(rel=1)@2"] == pytest.approx(mean["nCG(rel=1)@2"])
+    assert mean["EvidenceRecall@2"] == pytest.approx(mean["nCG(rel=1)@2"])
     assert gg.evaluate({"q": {"a": 4, "b": 2}}, {"q": {"b": 1.0}}, "EvidenceRecall nCG").mean() == {
         "EvidenceRecall": 0.5,
         "nCG": 2 / 6,
@@ -97,7 +98,7 @@ def test_hosts_give_the_measures_of_benchmarks_the_values_of_evaluate() -> None:
     qrels, run = ravine()
     names = {
         "search_gain@2": "SearchGain@2",
-        "evidence_recall-l1": "EvidenceRecall(rel=1)",
+        "evidence_recall-l1": "EvidenceRecall",
         "all_good-l1": "AllGood(rel=1)",
     }
     expected = gg.evaluate(qrels, run, list(names.values())).mean()
@@ -116,3 +117,64 @@ def test_pytrec_eval_keeps_the_threshold_of_each_measure_unless_it_is_given_one(
     own = RelevanceEvaluator(qrels, {"search_gain", "sre"}).evaluate(run)["B"]
     assert own == pytest.approx({"search_gain": 5 / 24, "sre": 0})
     assert RelevanceEvaluator(qrels, {"search_gain"}, rel=2).evaluate(run)["B"] == {"search_gain": 0}
+
+
+def test_evidence_recall_counts_labels_from_1_as_its_source_does() -> None:
+    qrels, run = {"q": {"a": 1, "b": 2, "c": 0}}, {"q": {"a": 1.0, "c": 0.5}}
+    with no_notices():
+        found = gg.evaluate(qrels, run, "EvidenceRecall EvidenceRecall(rel=2)").mean()
+    assert found == {"EvidenceRecall": 0.5, "EvidenceRecall(rel=2)": 0.0}
+
+
+def test_both_ends_of_iterations_for_all_good_results_are_counted() -> None:
+    qrels = {"none": {"a": 1}, "found": {"a": 2}, "failed": {"a": 2, "b": 3}, "never": {"a": 2}}
+    rows = {"query_id": ["found", "failed", "found"], "iteration": [1, 1, 2], "doc_id": ["x", "a", "a"]}
+    run = pl.DataFrame(rows)
+    with pytest.warns(
+        gg.GoodgainNotice, match="0, the best value, in 1 query without.* 100, the worst, in 2 queries"
+    ) as given:
+        scores = gg.evaluate(qrels, run, "IterationsForAllGoodResults")
+    assert scores["IterationsForAllGoodResults"] == (0 + 2 + 100 + 100) / 4
+    assert any("the worst, in 2 queries" in note for note in scores.notes)
+    assert all(one.message.minor for one in given if "the best value" in str(one.message))
+    for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
+        with pytest.warns(gg.GoodgainNotice) as given:
+            gg.evaluate(labels, run, asked)
+            warnings.warn("one at least", gg.GoodgainNotice, stacklevel=1)
+        assert not any("the best value" in str(one.message) for one in given)
+
+
+MIXED = {"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 2}}
+TWO_SEARCHES = pl.DataFrame({"query_id": ["q", "q", "r"], "iteration": [1, 2, 1], "doc_id": ["a", "b", "a"]})
+
+
+def told(qrels: Any, asked: Any, **options: Any) -> list[gg.GoodgainNotice]:
+    """Return the notices on thresholds of a call."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        gg.evaluate(qrels, TWO_SEARCHES, asked, **options)
+    return [one.message for one in given if "thresholds differ" in str(one.message)]  # type: ignore[misc]
+
+
+def test_thresholds_of_one_call_that_differ_are_named_with_the_documents_between() -> None:
+    (said,) = told(MIXED, "R@100 nCG SRR AP CG")
+    assert said.minor
+    assert said.text == (
+        "thresholds differ: label 1 for AP, R@100, label 2 for CG, nCG. 1 judged document has a label between. "
+        "For one threshold, give rel=1."
+    )
+    (split,) = told({**MIXED, "s": {"a": 1}}, "R@100 nCG")
+    assert not split.minor and "and 1 query has good documents only at label 1" in split.text
+
+
+@pytest.mark.parametrize(
+    ("qrels", "asked", "options"),
+    [
+        (MIXED, "R@100 nCG", {"rel": 1}),
+        (MIXED, "R@100 nCG(rel=3) R(rel=2)@5", {}),  # the names in the table say it
+        (MIXED, "R@100 SRR", {}),
+        ({"q": {"a": 2, "b": 0}}, "R@100 nCG", {}),
+    ],
+)
+def test_thresholds_that_change_nothing_or_are_named_give_no_note(qrels: Any, asked: str, options: Any) -> None:
+    assert told(qrels, asked, **options) == []

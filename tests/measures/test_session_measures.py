@@ -125,27 +125,36 @@ def test_with_subtopics_every_other_measure_takes_the_largest_label_of_a_documen
         gg.read_qrels(qrels, labels="iteration")
 
 
-def test_column_2_that_was_not_read_as_subtopics_is_told_where_subtopics_count(tmp_path: Path) -> None:
+def test_qrels_without_subtopics_have_no_subtopic_recall(tmp_path: Path) -> None:
+    """It was 1 for each query with a good document found."""
     (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 b 2\nq n3 c 2\n")
-    with pytest.warns(gg.GoodgainNotice, match="SubtopicRecall: column 2 of the qrels was ignored.*labels='subtopic'"):
-        gg.evaluate(tmp_path / "nuggets.qrels", frame_of({"q": [["a"], ["b"]]}), "SubtopicRecall@1 SubtopicRecall@2")
+    run = frame_of({"q": [["a"], ["b"]]})
+    gg.write_run(gg.read_run(run), tmp_path / "a.run")
+    by_iteration = gg.read_qrels(
+        pl.DataFrame({"query_id": "q", "iteration": ["0"], "doc_id": "a", "relevance": 2}), labels="iteration"
+    )
+    for qrels in (tmp_path / "nuggets.qrels", {"q": {"a": 3}}, by_iteration):
+        with pytest.raises(gg.InputError, match=r"SubtopicRecall: these qrels have no subtopics.*labels='subtopic'"):
+            gg.evaluate(qrels, run, "CG SubtopicRecall@1")
+        with pytest.raises(gg.InputError, match="no subtopics"):
+            ir_measures.calc_aggregate([gg.SubtopicRecall @ 1], gg.read_qrels(qrels), gg.read_run(run))
+    done = run_command("evaluate", tmp_path / "nuggets.qrels", tmp_path / "a.run", "SubtopicRecall")
+    assert done.returncode == 2 and "--labels subtopic" in done.stderr
+    assert gg.evaluate(gg.read_qrels(tmp_path / "nuggets.qrels", labels="subtopic"), run, "SubtopicRecall").mean() == {
+        "SubtopicRecall": 2 / 3
+    }
     (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 a 3\n")
     with pytest.raises(gg.InputError, match="labels='subtopic' if column 2 is a subtopic"):
         gg.read_qrels(tmp_path / "nuggets.qrels")
 
 
 @no_notices()
-def test_plain_qrels_have_one_subtopic() -> None:
-    run = frame_of({"q": [["x"], ["b"]]})
-    mean = gg.evaluate({"q": {"a": 3, "b": 2}, "r": {"a": 2}}, run, "SubtopicRecall@1 SubtopicRecall@2").mean()
-    assert [*mean.values()] == [0.0, 0.5]
-
-
-@no_notices()
 def test_session_measures_have_one_value_on_every_engine_in_blocks_and_in_ir_measures(tmp_path: Path) -> None:
     random = Random(5)
     searched = random_searches(random)
-    qrels = gg.read_qrels({query: {doc: random.randint(0, 3) for doc in "abcde"} for query in searched})
+    labels = [(query, str(random.randint(1, 3)), doc, random.randint(0, 3)) for query in searched for doc in "abcde"]
+    columns = ["query_id", "iteration", "doc_id", "relevance"]
+    qrels = gg.read_qrels(pl.DataFrame(labels, columns, orient="row"), labels="subtopic")
     run = frame_of(searched)
     names = "PerIteration(measure='RR')@2 SubtopicRecall@2 PerIteration nCG"
     expected = gg.evaluate(qrels, run, names).mean()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 import polars as pl
 
 from goodgain.counting.coverage import Coverage, warn_if_misleading
@@ -15,6 +18,8 @@ from goodgain.schema import EMPTY_DOC
 
 #: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
+#: An id of a chunk: `doc1#2`, `doc1_p3`.
+_NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 
 
 def warn_of_run(
@@ -33,11 +38,36 @@ def warn_of_run(
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
     """Give the notice that no document has a label; `described` says how many there are."""
-    example = _show_example(judgments, rows.filter(pl.col("doc_id") != EMPTY_DOC))
-    notice(
-        f"coverage is low: none of the {described} has a label{example}. Check that both use the same doc_ids. If they do, "
-        "judge some results (goodgain pool lists them)."
+    rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    chunk = _find_chunk(rows, judgments) or _find_chunk(judgments, rows)
+    remedy = (
+        f"If {quote(chunk.doc_id)} is a chunk of {quote(chunk.document)}, give documents='^(.+){chunk.between}\\d+$'."
+        if chunk
+        else "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
     )
+    example = "" if chunk else _show_example(judgments, rows)
+    notice(f"coverage is low: none of the {described} has a label{example}. {remedy}")
+
+
+class _Chunk(NamedTuple):
+    """An id of a chunk, the id of its document, and what stands between this and the number, as a regular expression."""
+
+    doc_id: str
+    document: str
+    between: str
+
+
+def _find_chunk(rows: pl.DataFrame, others: pl.DataFrame) -> _Chunk | None:
+    """Return an id that is, for the same query, one of the others with signs and a number after it; None without one."""
+    parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
+    found = parts.unnest("parts").join(
+        others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
+    )
+    for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
+        sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
+        if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
+            return _Chunk(doc_id, document, sign)
+    return None
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:

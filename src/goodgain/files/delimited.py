@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, RowSource, check_rows, quote
-from goodgain.files.opening import Content
+from goodgain.files.opening import BOM, Content
 from goodgain.schema import BLANKS, IDS
 
 #: A longer header is an error: each column costs time, used or not.
@@ -22,6 +22,9 @@ _MOST_COLUMNS = 10_000
 _QUOTED = re.compile(rb'(?<![^,\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\v\f]*+\n)*+\r*")
 _HIDE = bytes.maketrans(b",\n", b"xx")
+#: First bytes of gzip, zlib and Zstandard; zlib's can be those of a text. A byte order mark before them hides them from
+#: Polars, which drops it: one more is needed where the text has one.
+_LIKE_COMPRESSED = (b"\x1f", b"x", b"\x28", BOM)
 
 
 class Cells(NamedTuple):
@@ -98,9 +101,14 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
     """Return the values of a text, or what is wrong with it."""
     try:
-        return pl.read_csv(text, separator=separator, quote_char='"' if separator == "," else None, infer_schema=False)
+        return parse_text(text, separator=separator, quote_char='"' if separator == "," else None, infer_schema=False)
     except pl.exceptions.PolarsError as error:
         return str(error).splitlines()[0]
+
+
+def parse_text(text: bytes, **options: Any) -> pl.DataFrame:
+    """Call `polars.read_csv`, which would unpack a text that begins like compressed data, without any limit."""
+    return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:

@@ -11,7 +11,8 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import COMMENT_BYTES, WHITE, BadLines, TextLines, number_rows, quote
-from goodgain.files.opening import BOM, Content
+from goodgain.files.delimited import parse_text
+from goodgain.files.opening import Content
 from goodgain.schema import COMMENT, QRELS, RUN, Table
 
 _COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
@@ -103,8 +104,6 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     """Read the columns with Polars if all lines separate their fields by the same single character, else return None."""
     if not text:
         return pl.DataFrame(schema=_make_types(table, pl.Float64))
-    if text.startswith(BOM):  # part of a query id here; Polars drops the first one
-        text = BOM + text
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     if any(sign.to_bytes() in text for sign in WHITE.replace(separator, b"") + b"\0"):
@@ -114,7 +113,7 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
         whole |= {"iteration": pl.Int64, "score": pl.Float64}
     for schema in (whole, _make_types(table, pl.Float64)):
         try:
-            frame = pl.read_csv(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
+            frame = parse_text(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
             continue
         return frame if _is_sound(frame, table) else None
@@ -142,7 +141,8 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         if wrong.endswith(_SWAPPED):
             bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
         elif wrong:
-            bad.refuse(number, wrong)
+            is_wide = len(fields) > len(table.columns)
+            bad.refuse(number, wrong, remedy=_WRITE_BLANKS if is_wide else "correct the line")
         if wrong:
             continue
         written = (
@@ -159,6 +159,8 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
     return TextRows(frame, TextLines(label, content, lines), PassedOver(comments, longer))
 
 
+#: What to do about a line with too many fields.
+_WRITE_BLANKS = "write a blank in an id as %20, or write a .tsv file with a header and tabs"
 #: The end of the description of a line that has the number of fields of the other table.
 _SWAPPED = ": run and qrels may be swapped"
 
@@ -190,7 +192,7 @@ def _split(line: bytes, table: Table) -> _Fields:
         other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
         swapped = f"; this looks like a line of {name}{_SWAPPED}"
         return _Fields(
-            [],
+            fields,
             f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
             f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}",
         )

@@ -264,10 +264,10 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     if frame is None:
         if isinstance(source, Iterable):
             return _read_tuples(source, table, columns)
-        raise InputError(
-            f"{type(source).__name__} is not {'qrels' if table.name == QRELS.name else 'a run'}: "
-            "give a path, a data frame, named tuples or a dict of dicts"
-        )
+        what, remedy = "a run", "a path, a data frame, named tuples or a dict of dicts"
+        if table.name == QRELS.name:
+            what, remedy = "qrels", "its qrels_iter()" if hasattr(source, "qrels_iter") else remedy
+        raise InputError(f"{type(source).__name__} is not {what}: give {remedy}")
     names = frame.collect_schema().names()
     found = find_columns(names, table, columns, label=label)
     _check_first_row(names, table, found, label)

@@ -12,6 +12,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, quote
+from goodgain.files.delimited import parse_text
 from goodgain.files.opening import read_lines, separator_by_name
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists
@@ -81,7 +82,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
     """Read TSV, which has no header unless its first value is the first of these columns."""
     content = read_lines(path)
     try:
-        found = pl.read_csv(
+        found = parse_text(
             "\t".join(columns).encode() + b"\n" + content.data, separator="\t", quote_char=None, infer_schema=False
         )
     except pl.exceptions.PolarsError as error:

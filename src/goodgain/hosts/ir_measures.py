@@ -49,8 +49,9 @@ class GoodgainProvider(Provider):
         from goodgain.formats import read_qrels  # what reads and scores is imported when something is scored
 
         ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
-        _warn_of_mixed_up(_find_classic_measures_of_call())
-        return GoodgainEvaluator(ours, read_qrels(qrels))
+        others = _find_classic_measures_of_call()
+        _warn_of_mixed_up(others)
+        return GoodgainEvaluator(ours, others, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
         """Return the columns of a run that our measures need."""
@@ -60,8 +61,11 @@ class GoodgainProvider(Provider):
 class GoodgainEvaluator(Evaluator):
     """Scores runs against one qrels."""
 
-    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels) -> None:
+    def __init__(
+        self, measures: Sequence[ir_measures.Measure], others: Sequence[ir_measures.Measure], qrels: Qrels
+    ) -> None:
         super().__init__(measures, qrels.query_ids.to_list())
+        self._others = others
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -74,7 +78,7 @@ class GoodgainEvaluator(Evaluator):
         from goodgain.formats.run import load_run
 
         searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
-        if not isinstance(run, Run):
+        if self._others and not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
         measures = list(self.measures)
         warn_of_labels(self._qrels.frame, measures, switch=None)

@@ -17,6 +17,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
+from goodgain.labelling.endpoint import make_hider
 
 #: The variables of the keys and of the address, the best first.
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
@@ -67,13 +68,12 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     if not _is_address(base_url):
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
     opener = build_opener(_NoRedirects)
-    headers = {
-        "Authorization": f"Basic {base64.b64encode(key.encode()).decode()}",
-        "Content-Type": "application/json",
-    }
+    sent = base64.b64encode(key.encode()).decode()
+    headers = {"Authorization": f"Basic {sent}", "Content-Type": "application/json"}
+    hide_sent = make_hider([sent.rstrip("=")])
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        why = _try(opener.open, request, hide)
+        why = _try(opener.open, request, lambda text: hide(hide_sent(text)))
         if why:
             raise NotWrittenError.of(why, written, len(bodies))
 
@@ -88,7 +88,7 @@ def _is_address(text: str) -> bool:
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
     """Send a request; return why it failed, or an empty text. Wait where the server has a rate limit."""
-    host = f"{request.type}://{request.host}"
+    host = hide(f"{request.type}://{request.host}")
     for attempt in range(1, _TRIES + 1):
         try:
             with open_url(request, timeout=_TIMEOUT) as answer:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -61,20 +61,18 @@ class Key:
         for name, value in self.headers.items():
             if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
                 raise InputError(f"headers={name!r}: the header is not printable ASCII. Correct its name or its value")
-        hidden = [
-            secret for secret in (self.value, *self.headers.values()) if secret and len(secret) >= _SHORTEST_SECRET
-        ]
-        self._pattern = re.compile("|".join(map(_match_secret, hidden)))
+        in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
+        self.hide = make_hider([self.value, *in_headers])
 
-    def hide(self, text: str) -> str:
-        """Return a text with `***` in place of each secret, however it is escaped or wrapped. Cut texts only afterwards.
 
-        >>> os.environ["DEMO_KEY"] = "sk-a/b"
-        >>> Key("DEMO_KEY").hide(r'{"Authorization": "Bearer sk-a\\/b"}')
-        '{"Authorization": "Bearer ***"}'
-        >>> del os.environ["DEMO_KEY"]
-        """
-        return self._pattern.sub("***", text) if self._pattern.pattern else text
+def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that writes `***` for each secret in a text, however it is escaped or wrapped. Cut texts only afterwards.
+
+    >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
+    '{"Authorization": "Bearer ***"}'
+    """
+    hidden = "|".join(_match_secret(secret) for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+    return lambda text: re.sub(hidden, "***", text) if hidden else text
 
 
 def _match_secret(secret: str) -> str:

@@ -133,18 +133,18 @@ SRR = _declare(
     needs_results=True,
 )
 #: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
-_NEVER = 100
+NEVER = 100
 
 
 def find_last_good(upto: UpTo) -> pl.Expr:
     """Return the last iteration that found a new good document, at most 100; null if none did."""
-    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
+    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=NEVER)
 
 
 def _find_all_good(upto: UpTo) -> pl.Expr:
     if upto.parameters["pool"] == "retrieved":
-        return find_last_good(upto).fill_null(_NEVER)
-    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(_NEVER)
+        return find_last_good(upto).fill_null(NEVER)
+    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(NEVER)
     return pl.when(GoodPool == 0).then(0).otherwise(has_all)
 
 
@@ -193,17 +193,18 @@ AllGood = _declare(
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     example=("AllGood@2", 0.0),
 )
+_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 EvidenceRecall = _declare(
     "EvidenceRecall",
     "Evidence Recall",
-    "sum GR_k / GoodPool (0 where GoodPool = 0), GoodPool = the number of all judged good documents",
+    "sum GR_k / GoodPool (0 where GoodPool = 0), rel=1, GoodPool = the number of all judged good documents",
     lambda upto: divide(upto.total(GR), GoodPool),
     bounds=("0", "1"),
-    source="BrowseComp-Plus (arXiv 2508.06600), recall, with rel=1",
+    source="BrowseComp-Plus (arXiv 2508.06600), recall",
+    own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
     remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
 )
-_REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 SearchPrecision = _declare(
     "SearchPrecision",
     "Search Precision",
@@ -218,7 +219,7 @@ SearchPrecision = _declare(
 SearchGain = _declare(
     "SearchGain",
     "Search Gain",
-    "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall(rel=1) per iteration",
+    "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall per iteration",
     lambda upto: divide(divide(upto.total(GR), GoodPool), i),
     bounds=("0", "1"),
     source="RAVine (arXiv 2507.16725)",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.errors import notice
+from goodgain.errors import InputError
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
@@ -87,23 +87,16 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _recall_subtopics(searches: Searches) -> pl.DataFrame:
-    qrels, rel, document = searches.qrels, searches.parameters["rel"], ["query_id", "doc_id"]
-    if qrels.reading is None and qrels.rows.get_column("iteration").n_unique() > 1:
-        notice(
-            "SubtopicRecall: column 2 of the qrels was ignored, so each query has one subtopic. If it names subtopics, read the "
-            "qrels with labels='subtopic'."
-        )
-    good = qrels.rows.filter(pl.col("relevance") >= rel)
-    good = good.select(*document, subtopic=pl.col("iteration") if qrels.has_subtopics else pl.lit("0"))
-    firsts = searches.rows.group_by(document).agg(pl.col("iteration", "number").min())
-    if qrels.labels is not None:  # the label of the first occurrence decides
-        from goodgain.counting.ledger import label_by_iteration
-
-        labels = label_by_iteration(firsts.select(*document, iteration="number"), qrels.frame)
-        firsts = firsts.filter((labels >= rel).fill_null(False))
-    found = firsts.filter(pl.col("iteration") <= searches.upto) if searches.upto else firsts
+    good = searches.qrels.rows.filter(pl.col("relevance") >= searches.parameters["rel"])
+    good = good.select("query_id", "doc_id", subtopic="iteration")
+    rows = searches.rows
+    found = rows.filter(pl.col("iteration") <= searches.upto) if searches.upto else rows
     reached = (
-        found.join(good, on=document).select("query_id", "subtopic").unique().group_by("query_id").agg(found=pl.len())
+        found.join(good, on=["query_id", "doc_id"])
+        .select("query_id", "subtopic")
+        .unique()
+        .group_by("query_id")
+        .agg(found=pl.len())
     )
     number = good.select("query_id", "subtopic").unique().group_by("query_id").agg(number=pl.len())
     return reached.join(number, on="query_id").select("query_id", value=pl.col("found") / pl.col("number"))
@@ -142,8 +135,7 @@ SubtopicRecall = _declare(
     bounds=("0", "1"),
     source="Zhai, Cohen and Lafferty, SIGIR 2003, with documents found so far for the first k",
     own=GOOD,
-    example=("SubtopicRecall@2", 1.0),
-    remark="subtopics stand in column 2 of qrels read with labels='subtopic'; any other qrels have one subtopic a query",
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the subtopic",
 )
 
 
@@ -151,6 +143,11 @@ class SessionScores:
     """The values of session measures, for a run that comes in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels) -> None:
+        if not qrels.has_subtopics and any(measure.declaration is DECLARED["SubtopicRecall"] for measure in measures):
+            raise InputError(
+                "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
+                "the subtopic with labels='subtopic', or use Success"
+            )
         self._measures = measures
         self._qrels = qrels
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}

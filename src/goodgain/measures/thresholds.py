@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ir_measures
 import polars as pl
 
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
+from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import is_computed_here
 
 #: The largest label of the scale that the guideline's threshold is for.
@@ -29,6 +30,13 @@ def find_thresholds(measures: Iterable[IterationMeasure]) -> list[float]:
 
 def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasure]:
     return [m for m in measures if isinstance(m, IterationMeasure) and m.declaration.uses_rel]
+
+
+def _find_rel(measure: ir_measures.Measure) -> float | None:
+    """Return the threshold of any measure; None if it has none."""
+    declared = measure.SUPPORTED_PARAMS.get("rel")
+    rel = measure.params.get("rel", declared and declared.default)
+    return rel if isinstance(rel, (int, float)) else None
 
 
 def warn_of_labels(
@@ -53,6 +61,7 @@ def warn_of_labels(
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
     largest: Any = qrels.get_column("relevance").max()
     _warn_of_classic_thresholds(largest, measures, provider)
+    _warn_of_differing_thresholds(qrels, measures, rel, switch)
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
@@ -65,9 +74,8 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
     """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
     beyond = []
     for measure in measures:
-        declared = measure.SUPPORTED_PARAMS.get("rel")
-        rel = measure.params.get("rel", declared and declared.default)
-        if not isinstance(measure, IterationMeasure) and isinstance(rel, (int, float)) and 0 < largest < rel:
+        rel = _find_rel(measure)
+        if not isinstance(measure, IterationMeasure) and rel is not None and 0 < largest < rel:
             beyond.append(measure)
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
@@ -81,6 +89,66 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
         notice(
             f"{NO_LABEL} of {names} (the largest is {largest:g}), so these measures find no relevant document. {remedy}"
         )
+
+
+def _warn_of_differing_thresholds(
+    qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: str | None
+) -> None:
+    """Give a notice if judged documents are good for some measures of a call only; measures that name a threshold do not count.
+
+    It is a minor one if every query with a good document has one for all measures.
+    """
+    largest: Any = qrels.get_column("relevance").max()
+    by_rel: dict[float, list[ir_measures.Measure]] = {}
+    for measure in measures:
+        if measure.NAME == "SRR":  # a repeat counts whatever its label
+            continue
+        threshold, is_named = _find_rel(measure), measure.params.get("rel", rel) != rel
+        if (
+            threshold is not None and threshold <= largest and not is_named
+        ):  # above the largest there is a notice already
+            by_rel.setdefault(threshold, []).append(measure)
+    if len(by_rel) < 2:
+        return
+    low, high = min(by_rel), max(by_rel)
+    labels = qrels.filter(pl.col("relevance") >= low).group_by("query_id", "doc_id").agg(pl.col("relevance").max())
+    between = int((labels.get_column("relevance") < high).sum())
+    split = int((labels.group_by("query_id").agg(pl.col("relevance").max()).get_column("relevance") < high).sum())
+    if not between:
+        return
+    above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
+    can_switch = len(_find_using(above)) == len(above)
+    remedy = f"give {switch.format(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
+    listed = ", ".join(f"label {threshold:g} for {_name_some(by_rel[threshold])}" for threshold in sorted(by_rel))
+    queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
+    notice(
+        f"thresholds differ: {listed}. {count_of(between, 'judged document has', 'judged documents have')} a label "
+        f"between{queries}. For one threshold, {remedy}.",
+        minor=not split,
+    )
+
+
+def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
+    names = sorted({str(measure) for measure in measures})
+    return ", ".join(names[:2]) + f" and {len(names) - 2} more" * (len(names) > 2)
+
+
+def warn_of_ends(values: pl.DataFrame, measures: Iterable[ir_measures.Measure]) -> None:
+    """Give a note on queries whose IterationsForAllGoodResults is not an iteration.
+
+    `values` has a row for each query and a column for each measure.
+    """
+    for measure in measures:
+        if measure.NAME == "IterationsForAllGoodResults":
+            found = values.get_column(str(measure))
+            least, most = int((found == 0).sum()), int((found == NEVER).sum())
+            if least or most:
+                notice(
+                    f"{measure} is 0, the best value, in {count_of(least, 'query', 'queries')} without good documents, and "
+                    f"{NEVER}, the worst, in {count_of(most, 'query', 'queries')}. Report AllGood beside it, the share of "
+                    "queries that found all.",
+                    minor=True,
+                )
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:

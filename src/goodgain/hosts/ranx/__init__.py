@@ -23,7 +23,7 @@ from typing import Any
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.errors import notice
+from goodgain.errors import MeasureError, notice
 from goodgain.hosts.ranx.metrics import Given, parse_metric
 from goodgain.hosts.ranx.report import Report
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
@@ -90,7 +90,10 @@ def _wrap_switch(original: Function) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
             return lambda qrels, run, *_: run.compute_values(qrels, metric, measure)
-        function = original(metric)
+        try:
+            function = original(metric)
+        except ValueError as error:
+            raise MeasureError(f"{str(error).rstrip('.')}. goodgain adds {', '.join(HOST_NAMES)}") from None
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 
     return metric_switch

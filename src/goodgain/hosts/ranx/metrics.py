@@ -25,6 +25,17 @@ from goodgain.measures.thresholds import warn_if_no_label_reaches
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
+#: Host name without case and underscores -> host name: ncg and nCG are n_cg.
+_SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
+
+
+def find_name(metric: str) -> tuple[str, str | None]:
+    """Return the name in a metric as written, and our host name for it: None if the metric is not ours."""
+    written = re.split("@|-l", metric, maxsplit=1)[0]
+    name = _SPELLINGS.get(written.replace("_", "").lower())
+    is_ours = name is not None and metric_labels.get(name) == str(HOST_NAMES[name])
+    return written, name if is_ours and (written == name or written not in metric_labels) else None
+
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
     """Parse a metric such as `sre@3-l2.5`: @ is a cutoff in iterations, -l the threshold.
@@ -32,13 +43,13 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     Returns None if the metric is not ours. Registration puts our names into ranx's table of labels; a name that was there
     before belongs to ranx.
 
-    >>> parse_metric("sre@3-l2.5")
-    SRE(rel=2.5)@3
+    >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
+    (SRE(rel=2.5)@3, nCG@2)
     """
-    name = re.split("@|-l", metric, maxsplit=1)[0]
-    if name not in HOST_NAMES or metric_labels.get(name) != str(HOST_NAMES[name]):
+    written, name = find_name(metric)
+    if name is None:
         return None
-    parts = _AFTER_NAME.fullmatch(metric.removeprefix(name))
+    parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
     if parts is None:
         raise MeasureError(
             f"{metric!r}: write {name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"

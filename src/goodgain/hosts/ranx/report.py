@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from ranx.data_structures import Report as RanxReport  # type: ignore[import-unt
 
 from goodgain.errors import InputError, notice
 from goodgain.formats.systems import find_likely_replicates
-from goodgain.hosts.ranx.metrics import parse_metric
+from goodgain.hosts.ranx.metrics import find_name, parse_metric
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import HOST_NAMES
 
@@ -85,8 +84,8 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
     def get_metric_label(self, m: str) -> str:
         if m not in self._columns:
             return str(super().get_metric_label(m))
-        name, arrow = re.split("@|-l", m, maxsplit=1)[0], self._columns[m].declaration.arrow
-        return f"{HOST_NAMES[name]}{m.removeprefix(name)} {self._arrows.get(arrow, arrow)}"
+        (written, name), arrow = find_name(m), self._columns[m].declaration.arrow
+        return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:
         """Return a value as text; only a share can be a percentage: 1 iteration is not 100 %."""
