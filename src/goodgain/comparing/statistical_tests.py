@@ -118,13 +118,15 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
     return (as_far + 1) / (resamples + 1)
 
 
-def count_least_queries(alpha: float) -> int:
-    """Return the smallest number of queries on which the randomisation test can have a p of at most alpha: 2 / 2^n <= alpha.
+def count_least_queries(alpha: float, pairs: int = 1) -> int:
+    """Return the smallest number of queries on which the randomisation test can find a pair: pairs · 2 / 2^n <= alpha.
 
-    >>> count_least_queries(0.05), count_least_queries(0.0625)
-    (6, 5)
+    Holm's method multiplies the smallest p of a family by the number of its pairs.
+
+    >>> count_least_queries(0.05), count_least_queries(0.0625), count_least_queries(0.05, pairs=3)
+    (6, 5, 7)
     """
-    return next(n for n in count(1) if 2.0 ** (1 - n) <= alpha)
+    return next(n for n in count(1) if pairs * 2.0 ** (1 - n) <= alpha)
 
 
 def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
