@@ -12,18 +12,25 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import COVERAGE, SharedQueries
-from goodgain.errors import InputError
+from goodgain.errors import InputError, MeasureError
+from goodgain.files.bad_rows import FrameRows, Problem, check_rows
 from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
+from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.ledger_values import average_queries
+from goodgain.measures.names import find_declaration, parse_measure
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 
-_VERSION = 1
+#: In version 1, EvidenceRecall counted documents with labels from 2.
+_VERSION, _CHANGED = 2, "EvidenceRecall"
+_KEY = ["query_id", "replicate", "measure"]
+_ROUNDING = 1e-9
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
@@ -80,16 +87,19 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
-        if about.goodgain_baseline != _VERSION:
+        if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
-        if rows.height < about.rows:
-            raise ValueError(f"it has {rows.height:,} of {about.rows:,} rows")
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
     except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
+    if about.goodgain_baseline < _VERSION and (changed := [name for name in known if name.startswith(_CHANGED)]):
+        raise InputError(
+            f"{path}: has {', '.join(changed)} of version 1, which counted labels from 2; now they count from 1. Write it "
+            "again with this version of goodgain."
+        )
     if signature.get("qrels") != qrels.digest:
         raise InputError(
             f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
@@ -103,6 +113,7 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
         raise InputError(
             f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
         )
+    _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in measures if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
@@ -118,3 +129,31 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:
+    """Raise `InputError` for a row that `write_baseline` cannot have written, and for missing rows."""
+    value, measure = nw.col("value"), nw.col("measure")
+    problems: list[Problem] = [
+        (~measure.is_in(measures) | measure.is_null(), "has a measure that the first line of the file does not list"),
+        (~nw.col("query_id").is_in(qrels.query_ids.to_list()), "has a query that the qrels lack"),
+        (~nw.col("is_first"), "repeats the query, replicate and measure of an earlier row"),
+    ]
+    for name in measures:
+        try:
+            parsed = parse_measure(name)
+        except MeasureError:  # an outcome
+            continue
+        declared = getattr(parsed, "declaration", None) or find_declaration(parsed)
+        if declared is None:
+            continue
+        if declared.family != "graded":
+            problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
+        ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
+        least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
+        is_beyond = (value < least - _ROUNDING) | (value > most + _ROUNDING)
+        problems.append(((measure == name) & is_beyond, f"has {{value}}, and {name} is from {least:g} to {most:g}"))
+    numbered = rows.with_columns(is_first=pl.struct(_KEY).is_first_distinct())
+    check_rows(nw.from_native(numbered), FrameRows(label, range(2, rows.height + 2)), problems)
+    if rows.height != expected:
+        raise InputError(f"{label}: has {rows.height:,} of {expected:,} rows. Write it again with --write-baseline.")
