@@ -144,8 +144,7 @@ def compare(
         command = click.get_current_context().command
         comparison = replace(comparison, notes=tuple(name_options(note, command) for note in comparison.notes))
         if not brief:
-            with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
-            shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
+            shared.say(f"signature: {format_signature(comparison.signature)}")
         _print_comparison(comparison, output, layout, brief=brief)
         if plot is not None:
             write_picture(draw_comparison(comparison), plot)

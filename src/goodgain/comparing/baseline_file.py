@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from goodgain.files.bad_rows import FrameRows, Problem, check_rows
 from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
+from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, parse_measure
@@ -29,6 +30,9 @@ from goodgain.measures.scores import Scores
 
 #: In version 1, EvidenceRecall counted documents with labels from 2.
 _VERSION, _CHANGED = 2, "EvidenceRecall"
+#: Option that can change values -> its default, also where a file of version 0.2.0 does not have it.
+_OF_DOCUMENTS = {"documents": None, "documents_of": "both", "chunks": "collapse"}
+_DEFAULTS: dict[str, Any] = {"order": "seen", "missing": "zero", **_OF_DOCUMENTS, **Reading._field_defaults}
 _KEY = ["query_id", "replicate", "measure"]
 _ROUNDING = 1e-9
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
@@ -105,14 +109,9 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
             f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
             "these qrels."
         )
-    if signature.get("order", order) != order:
-        raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
-    if "replicates" in signature and (known_as := signature.get("missing", "zero")) != missing:
-        raise InputError(f"{path}: was made with missing={known_as!r}. Use the same, or write it again.")
-    if any(signature.get(name) != qrels.documents.get(name) for name in ("documents", "documents_of", "chunks")):
-        raise InputError(
-            f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
-        )
+    here = {"order": order} if "order" in signature else {}
+    here |= {"missing": missing} if "replicates" in signature else {}
+    check_options(path, signature, here | {name: qrels.documents.get(name, _DEFAULTS[name]) for name in _OF_DOCUMENTS})
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in measures if name not in known]
     if lacking:
@@ -129,6 +128,33 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def check_options(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Raise `InputError` if a baseline file was made with other values of some options than those `here`."""
+    of_file = _DEFAULTS | signature
+    if differing := [name for name, value in here.items() if of_file[name] != value]:
+        told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
+        raise InputError(f"{path}: was made with {told}. Use the same, or write the file again.")
+
+
+def check_providers(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[str]) -> None:
+    """Raise `InputError` if another provider computed a measure of a baseline file than here; arguments are signatures."""
+    of_file, of_run = (
+        {
+            name: provider
+            for one in made.get("classic", ())
+            for provider, _, names in [one.partition(":")]
+            for name in names.split("+")
+        }
+        for made in (signature, here)
+    )
+    for name in measures:
+        if of_file.get(name) != of_run.get(name):
+            used, now = (of.get(name, "goodgain") for of in (of_file, of_run))
+            raise InputError(
+                f"{path}: was made with provider={used!r} instead of {now!r} for {name}. Use the same, or write the file again."
+            )
 
 
 def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.baseline_file import read_baseline
+from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
@@ -41,13 +42,15 @@ from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
+from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups, read_outcomes
+from goodgain.formats.run import Reading
 from goodgain.formats.systems import check_systems, name_runs, stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import average_scores, check_missing
+from goodgain.measures.replicate_scores import average_scores, check_missing, sign_reading
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -172,9 +175,13 @@ def compare(
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
+        if baseline_file is not None:
+            check_options(baseline_file, scores[_BASELINE].signature, run.reading._asdict())
         of_run = score_run(
             judged, run, needed, rel=rel, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
         )
+        if baseline_file is not None:
+            check_providers(baseline_file, scores[_BASELINE].signature, of_run.signature, map(str, needed))
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
     found = use_each(judged, runs, score, columns=columns)
@@ -216,6 +223,9 @@ def compare(
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
+    beside = {"against": against, "detect": detect, "pass_k": pass_k}
+    beside |= {"groups": None if members is None else digest_rows(members)}
+    beside |= {"outcomes": None if table is None else digest_rows(table.fill_null(math.nan))}
     return Comparison(
         systems=about,
         coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
@@ -224,9 +234,9 @@ def compare(
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
         notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
-        signature=_build_signature(scores, settings)
-        | ({"against": against} if against else {})
-        | ({"detect": detect} if detect is not None else {}),
+        signature=({"baseline": baseline} if baseline else {})
+        | _build_signature(scores, settings)
+        | {name: value for name, value in beside.items() if value is not None},
         groups=None
         if members is None
         else _compare_groups(tested, members, query_ids, better, names, compared, settings),
@@ -320,6 +330,9 @@ def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[s
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
-    made = {name: value for name, value in last.signature.items() if name not in of_run} | settings._asdict()
+    made = {
+        name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)
+    } | settings._asdict()
     missing = {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
+    missing |= sign_reading({name: of.signature for name, of in scores.items()})
     return made | missing | ({"replicates": several} if several else {})
