@@ -22,6 +22,7 @@ from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
 from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
+from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
@@ -29,10 +30,6 @@ from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import parse_measures
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
-
-#: In characters: wide enough for any table.
-_ANY_WIDTH = 10_000
-
 
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
@@ -171,8 +168,8 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
         if brief:
             shown = [*render_briefly(comparison, console.width, layout)]
         else:  # whole tables: lines that are wider than the terminal go on below
-            shown = [*render_on_terminal(comparison, _ANY_WIDTH, layout)]
-            whole = console.options.update(max_width=_ANY_WIDTH)
+            shown = [*render_on_terminal(comparison, ANY_WIDTH, layout)]
+            whole = console.options.update(max_width=ANY_WIDTH)
             tables = [one for one in shown if isinstance(one, Table)]
             console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in tables))
         console.print(*shown, sep="\n")

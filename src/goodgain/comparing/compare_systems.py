@@ -191,7 +191,7 @@ def compare(
         name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
     }
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
-    queries = {name: of.queries for name, of in scored.items()}
+    queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == _BASELINE}
     query_ids = judged.query_ids
     better = {str(measure): find_direction(measure) for measure in asked}
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
