@@ -132,7 +132,7 @@ def read_baseline(path: Any, qrels: Qrels, measures: Iterable[str], *, order: st
 
 def check_options(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Raise `InputError` if a baseline file was made with other values of some options than those `here`."""
-    of_file = _DEFAULTS | signature
+    of_file = {**_DEFAULTS, **signature}
     if differing := [name for name, value in here.items() if of_file[name] != value]:
         told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
         raise InputError(f"{path}: was made with {told}. Use the same, or write the file again.")

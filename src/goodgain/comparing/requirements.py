@@ -257,9 +257,9 @@ def _refuse_lines_that_cannot_fail(
 ) -> None:
     together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
     for line in (one for one in lines if one.significant and one.bound is None):
-        queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries")
+        queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()
         least = count_least_queries(alpha, max(together * len(queries), 1))
-        if 0 < (most := queries.max() or 0) < least:  # type: ignore[operator]  # a whole number
+        if 0 < (most := max(queries, default=0)) < least:
             raise InputError(
                 f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. It needs "
                 f"{least:,}. Give more queries, or leave out 'significant'."
