@@ -21,6 +21,7 @@ from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
+from goodgain.formats.digest import digest_rows
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
@@ -131,7 +132,10 @@ def score_replicates(
             _, searched = open_qrels_and_run(qrels, run, columns=columns)
             scores.append(score_run(qrels, searched, asked, **options))
     found = average_scores(scores, asked, missing=missing)
-    return found if groups is None else replace(found, by_group=average_groups(found.per_query, asked, groups))
+    if groups is None:
+        return found
+    signature = found.signature | {"groups": digest_rows(groups)}
+    return replace(found, signature=signature, by_group=average_groups(found.per_query, asked, groups))
 
 
 def score_run(
@@ -168,7 +172,7 @@ def score_run(
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _sign(found, qrels, measures, order=order),
+        _sign(found, qrels, measures, order=order) | run.reading.signature,
         found.coverage.tabulate(),
         found.values,
         found.provided.per_query,

@@ -51,6 +51,7 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
 def test_replicates_in_a_file_are_averaged_within_a_query(tmp_path: Path, kept: Path) -> None:
     first, *rows = kept.read_text(encoding="utf-8").splitlines()
     twice = [row.replace('"replicate":null', f'"replicate":"{k}"') for row in rows for k in (1, 2)]
+    first = first.replace(f'"rows": {len(rows)}', f'"rows": {len(twice)}')
     (tmp_path / "twice.jsonl").write_text("\n".join([first, *twice]) + "\n", encoding="utf-8")
     found = quietly(QRELS, {"late": LATE}, "nCG@3", baseline_file=tmp_path / "twice.jsonl")
     assert found.pairs.equals(quietly(QRELS, {"late": LATE}, "nCG@3", baseline_file=kept).pairs)
@@ -83,3 +84,60 @@ def test_what_does_not_fit_the_file_is_one_sentence(tmp_path: Path, kept: Path) 
         fails(f"is not a baseline file.*{name}", baseline_file=tmp_path / "wrong.jsonl")
     with pytest.raises(InputError, match="both called baseline"):
         compare(QRELS, {"baseline": LATE}, "nCG@3", baseline_file=kept)
+
+
+def _compare_with(path: Path, lines: list[str], measures: str = "nCG@3") -> str:
+    """Return the error of a comparison with these lines as baseline file; empty if there is none."""
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        quietly(QRELS, {"late": LATE}, measures, baseline_file=path)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: Path, kept: Path) -> None:
+    first, *rows = kept.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "changed.jsonl"
+    assert not _compare_with(path, [first, *rows])
+    at = next(k for k, row in enumerate(rows) if '"nCG@3"' in row)
+    appended = f"row {len(rows) + 2} "
+    for wrong, place, sentence in (
+        ([*rows, rows[at]], appended, "repeats the query, replicate and measure of an earlier row"),
+        ([*rows, rows[at].replace('"replicate":null', '"replicate":"2"')], "", f"{len(rows) + 1} of {len(rows)} rows"),
+        ([*rows, first, *rows], appended, "has a measure that the first line of the file does not list"),
+        ([*rows, rows[at].replace("nCG@3", "nCG@4")], appended, "has a measure that the first line"),
+        ([*rows, rows[at].replace("q01", "q99")], appended, "has a query that the qrels lack"),
+    ):
+        said = _compare_with(path, [first, *wrong])
+        assert place in said and sentence in said, said
+    for value in ("null", "1.5", "-0.1"):
+        changed = json.loads(rows[at]) | {"value": json.loads(value)}
+        said = _compare_with(path, [first, *rows[:at], json.dumps(changed), *rows[at + 1 :]])
+        expected = "has no value of nCG@3" if value == "null" else f"has {value}, and nCG@3 is from 0 to 1"
+        assert f"row {at + 2} " in said and expected in said, said
+    assert "of 125 rows" in _compare_with(path, [first, *rows[:-1]])
+
+
+def test_a_graded_measure_without_a_value_is_read_back(tmp_path: Path) -> None:
+    labels = {f"q{k}": {"a": 1, "b": 0} for k in range(3)}
+    runs = {"old": {"q0": {"a": 1.0}, "q1": {"x": 1.0}}, "new": {"q0": {"b": 1.0}, "q2": {"a": 1.0}}}
+    found = quietly(labels, runs, "GradedP@1", baseline="old")
+    assert found.values.get_column("value").null_count() == 1
+    found.write_baseline(tmp_path / "b.jsonl")
+    again = quietly(labels, {"new": runs["new"]}, "GradedP@1", baseline_file=tmp_path / "b.jsonl")
+    assert again.means.get_column("mean").equals(found.means.get_column("mean"))
+
+
+def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    quietly(QRELS, {"quick": QUICK, "late": LATE}, "nCG@3 EvidenceRecall@3").write_baseline(path)
+    first, *rows = path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(first)["goodgain_baseline"] == 2
+    old = first.replace('"goodgain_baseline": 2', '"goodgain_baseline": 1')
+    said = _compare_with(path, [old, *rows])
+    assert "EvidenceRecall@3 of version 1" in said and "Write it again" in said
+    kept = [row for row in rows if "EvidenceRecall" not in row]
+    about = json.loads(old)
+    about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}
+    assert not _compare_with(path, [json.dumps(about), *kept])

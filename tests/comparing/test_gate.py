@@ -182,7 +182,7 @@ def test_a_significant_line_fails_only_where_the_loss_is_significant() -> None:
         False,
         False,
     ]
-    labels, runs = agents_that_differ(5, 0)
+    labels, runs = agents_that_differ(5, 0, same_in=1)
     two = compare(labels, dict(reversed(runs.items())), "SRE@1", baseline=[*runs][1])
     plain, significant = check_requirements(two, ["SRE@1>=baseline", "SRE@1>=baseline significant"])
     assert (plain.holds, significant.holds, significant.p) == (False, True, 0.0625)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from random import Random
+from typing import Any
 from xml.etree import ElementTree
 
 import polars as pl
@@ -187,3 +189,72 @@ def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_rep
     assert "base and new are equal in 1 query" in str(explained)
     gg.report(qrels, runs, tmp_path / "report.md", "CG", rel=1)
     assert "CG(rel=1): base and new are equal in 1 query" in (tmp_path / "report.md").read_text()
+
+
+def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
+    rows = AGENTS[2].read_text(encoding="utf-8").splitlines(keepends=True)
+    few = tmp_path / "few.run"
+    few.write_text("".join(row for row in rows if not row.startswith(("q01 ", "q02 "))), encoding="utf-8")
+    reports = "--junit", tmp_path / "gate.xml", "--comment", tmp_path / "c.md"
+    required = "--require", "nCG@3>=0.1", "--require", "IterationsForAllGoodResults(pool='retrieved')<=100"
+    run_command("compare", *AGENTS[:2], few, *required, *reports, "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert text.index("**What to distrust**\n- ") < text.index("<details>")
+    suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    check_schema(suites)
+    told = suites.findtext("testsuite/system-out") or ""
+    for sentence in ("2 queries never searched in few: q01, q02", "is not comparable between systems"):
+        assert sentence in text and sentence in told, sentence
+    one = tmp_path / "one.xml"
+    run_command("evaluate", AGENTS[0], few, "-m", "nCG@3", "--require", "nCG@3>=0.1", "--junit", one)
+    check_schema(ElementTree.parse(one).getroot())
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_the_comment_names_queries_that_the_system_of_a_baseline_file_never_searched(tmp_path: Path) -> None:
+    labels, runs = {"q1": {"a": 2}, "q2": {"a": 2}}, {"old": {"q1": {"a": 1.0}}, "new": {"q1": {"a": 1.0}}}
+    compare(labels, runs, "RR").write_baseline(tmp_path / "b.jsonl", "old")
+    found = compare(labels, {"new": runs["new"]}, "RR", baseline_file=tmp_path / "b.jsonl")
+    assert "1 query never searched in baseline: q2" in write_comment(found, [])
+
+
+def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_path: Path) -> None:
+    def agents(number: int, names: str = "ab") -> tuple[Any, Any]:
+        labels = {f"q{k}": {"x": 2, "y": 0} for k in range(number)}
+        return labels, {name: {query: {"x" if name == "a" else "y": 1.0} for query in labels} for name in names}
+
+    def outcomes(number: int, names: str = "ab", family: str | None = None, lines: int = 1) -> list[bool]:
+        found = compare(*agents(number, names), "P@1", baseline="a")
+        return [one.holds for one in check_requirements(found, ["P@1>=baseline significant"] * lines, family=family)]
+
+    with pytest.raises(gg.InputError, match=r"cannot fail: on 5 queries .* at 0\.05\. It needs 6\."):
+        outcomes(5)
+    assert outcomes(6) == [False]
+    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+        outcomes(6, "abcd")
+    assert outcomes(7, "abcd") == [False] * 3
+    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+        outcomes(6, family="holm", lines=2)
+    alone = compare(*agents(5), "P@1", baseline="a")
+    assert [one.holds for one in check_requirements(alone, ["P@1>=baseline"])] == [False]
+    kept, new = (tmp_path / name for name in ("q.txt", "new.run"))
+    kept.write_text("".join(f"q{k} 0 x 2\nq{k} 0 y 0\n" for k in range(5)))
+    for name, document in (("new", "y"), ("old", "x")):
+        new.with_stem(name).write_text("".join(f"q{k} 1 {document} 1 1 t\n" for k in range(5)))
+    runs = new.with_stem("old"), new
+    done = run_command("compare", kept, *runs, "--require", "P@1>=baseline significant", "-o", "csv")
+    assert done.returncode == 2 and "It needs 6" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_line_that_fails_by_its_bound_explains_what_the_table_says(seed: int) -> None:
+    random = Random(seed)
+    labels = {f"q{k}": {"x": 2, "y": 0} for k in range(12)}
+    runs = {name: {q: {random.choice("xxy"): 1.0} for q in labels} for name in ("old", "new")}
+    found = compare(labels, runs, "P@1", baseline="old")
+    verdict = found.pairs.item(0, "verdict")
+    for line in ("P@1>=baseline+0.5", "P@1>=baseline", "P@1<=baseline-0.5", "P@1>=baseline-1"):
+        (outcome,) = check_requirements(found, [line])
+        explains = f"the table says {verdict}, because it compares with the baseline" in str(outcome)
+        is_shifted = outcome.bound != outcome.baseline
+        assert explains == (not outcome.holds and is_shifted and verdict != "worse"), str(outcome)

@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+import goodgain as gg
 from goodgain.comparing import Comparison, compare
 from goodgain.comparing.comparison_tables import FORMS
 from goodgain.errors import InputError
-from tests.comparing.test_comparison import agents_that_differ, many, quietly
+from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command
 
 NASTY = ["a|b", "x_{y}%&#^~\\$", "two\nlines", "<b>emoji 🙂</b>", "*star* [link](x)"]
@@ -167,7 +168,7 @@ def test_an_unknown_form_is_an_error_with_the_known_ones() -> None:
 
 
 def test_a_comparison_prints_as_markdown_and_names_itself_briefly(lean_is_better: Comparison) -> None:
-    assert str(lean_is_better) == lean_is_better.to_text("markdown") == lean_is_better._repr_markdown_()
+    assert lean_is_better.to_text("markdown") == lean_is_better._repr_markdown_()
     assert repr(lean_is_better) == "Comparison(2 systems, 2 measures, 60 queries)"
 
 
@@ -182,3 +183,21 @@ def test_json_has_no_nan() -> None:
     labels, runs = many(2)
     nothing = ir_measures.define_byquery(lambda qrels, run: math.nan, name="Nothing")
     json.loads(quietly(labels, runs, [nothing]).to_text("json"), parse_constant=refuse)
+
+
+def test_print_shows_the_plain_table_of_the_command_and_the_notes() -> None:
+    runs = [EXAMPLES / "two_agents" / f"{name}.run" for name in ("quick", "late")]
+    qrels = EXAMPLES / "two_agents" / "qrels.txt"
+    found = quietly(qrels, {"quick": runs[0], "la_te": runs[1]}, "nDCG@10 nCG(rel=1)@6")
+    text = str(found)
+    assert "\\" not in text and "|" not in text and "\x1b" not in text
+    assert (
+        "la_te against quick, 25 queries" in text and text.count("Before iteration 6 quick stopped in 6 queries") == 1
+    )
+    assert sum("queries show a difference" in line for line in text.splitlines()) == 1
+    command = run_command(
+        "compare", qrels, runs[0], f"la_te={runs[1]}", "-m", "nDCG@10 nCG(rel=1)@6", "-o", "table"
+    ).stdout
+    shown, printed = ([line.split()[:5] for line in of.splitlines() if "↑" in line] for of in (command, text))
+    assert len(shown) == 2 and shown == printed
+    assert str(gg.explain(qrels, *runs, "CG@3")).count("q06_d01")

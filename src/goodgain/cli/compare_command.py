@@ -22,16 +22,13 @@ from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
 from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
+from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.names import parse_measures
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
-
-#: In characters: wide enough for any table.
-_ANY_WIDTH = 10_000
-
 
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
@@ -143,8 +140,7 @@ def compare(
         command = click.get_current_context().command
         comparison = replace(comparison, notes=tuple(name_options(note, command) for note in comparison.notes))
         if not brief:
-            with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
-            shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
+            shared.say(f"signature: {format_signature(comparison.signature)}")
         _print_comparison(comparison, output, layout, brief=brief)
         if plot is not None:
             write_picture(draw_comparison(comparison), plot)
@@ -171,8 +167,8 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
         if brief:
             shown = [*render_briefly(comparison, console.width, layout)]
         else:  # whole tables: lines that are wider than the terminal go on below
-            shown = [*render_on_terminal(comparison, _ANY_WIDTH, layout)]
-            whole = console.options.update(max_width=_ANY_WIDTH)
+            shown = [*render_on_terminal(comparison, ANY_WIDTH, layout)]
+            whole = console.options.update(max_width=ANY_WIDTH)
             tables = [one for one in shown if isinstance(one, Table)]
             console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in tables))
         console.print(*shown, sep="\n")

@@ -69,7 +69,9 @@ def check_lines(
     if junit is not None:
         from goodgain.comparing.gate_reports import write_junit  # takes 25 ms to import
 
-        write_output(write_junit(outcomes), shared.Output("xml", junit))
+        of_all = [found] if isinstance(found, Comparison) else found.values()
+        notes = dict.fromkeys(note for one in of_all for note in one.notes)
+        write_output(write_junit(outcomes, [*notes]), shared.Output("xml", junit))
     return outcomes
 
 

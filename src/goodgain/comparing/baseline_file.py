@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import ir_measures
 import msgspec
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import COVERAGE, SharedQueries
-from goodgain.errors import InputError
+from goodgain.errors import InputError, MeasureError
+from goodgain.files.bad_rows import FrameRows, Problem, check_rows
 from goodgain.files.opening import make_path, read_lines
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
+from goodgain.formats.run import Reading
+from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.ledger_values import average_queries
+from goodgain.measures.names import find_declaration, needs_results, parse_measure
 from goodgain.measures.replicate_scores import find_values, leave_out_empty
 from goodgain.measures.scores import Scores
 
-_VERSION = 1
+#: In version 1, EvidenceRecall counted documents with labels from 2.
+_VERSION, _CHANGED = 2, "EvidenceRecall"
+#: Option that can change values -> its default, also where a file of version 0.2.0 does not have it.
+_OF_DOCUMENTS = {"documents": None, "documents_of": "both", "chunks": "collapse"}
+_DEFAULTS: dict[str, Any] = {"order": "seen", "missing": "zero", **_OF_DOCUMENTS, **Reading._field_defaults}
+_KEY = ["query_id", "replicate", "measure"]
+_ROUNDING = 1e-9
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
@@ -83,29 +94,28 @@ def read_baseline(
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
-        if about.goodgain_baseline != _VERSION:
+        if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
-        if rows.height < about.rows:
-            raise ValueError(f"it has {rows.height:,} of {about.rows:,} rows")
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
     except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
+    if about.goodgain_baseline < _VERSION and (changed := [name for name in known if name.startswith(_CHANGED)]):
+        raise InputError(
+            f"{path}: has {', '.join(changed)} of version 1, which counted labels from 2; now they count from 1. Write it "
+            "again with this version of goodgain."
+        )
     if signature.get("qrels") != qrels.digest:
         raise InputError(
             f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
             "these qrels."
         )
-    if signature.get("order", order) != order:
-        raise InputError(f"{path}: was made with order={signature['order']!r}. Use the same order, or write it again.")
-    if "replicates" in signature and (known_as := signature.get("missing", "zero")) != missing:
-        raise InputError(f"{path}: was made with missing={known_as!r}. Use the same, or write it again.")
-    if any(signature.get(name) != qrels.documents.get(name) for name in ("documents", "documents_of", "chunks")):
-        raise InputError(
-            f"{path}: was made with other documents=, documents_of= or chunks=. Write it again with these."
-        )
+    here = {"order": order} if "order" in signature else {}
+    here |= {"missing": missing} if "replicates" in signature else {}
+    check_options(path, signature, here | {name: qrels.documents.get(name, _DEFAULTS[name]) for name in _OF_DOCUMENTS})
+    _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
@@ -122,3 +132,58 @@ def read_baseline(
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def check_options(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Raise `InputError` if a baseline file was made with other values of some options than those `here`."""
+    of_file = {**_DEFAULTS, **signature}
+    if differing := [name for name, value in here.items() if of_file[name] != value]:
+        told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
+        raise InputError(f"{path}: was made with {told}. Use the same, or write the file again.")
+
+
+def check_providers(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[str]) -> None:
+    """Raise `InputError` if another provider computed a measure of a baseline file than here; arguments are signatures."""
+    of_file, of_run = (
+        {
+            name: provider
+            for one in made.get("classic", ())
+            for provider, _, names in [one.partition(":")]
+            for name in names.split("+")
+        }
+        for made in (signature, here)
+    )
+    for name in measures:
+        if of_file.get(name) != of_run.get(name):
+            used, now = (of.get(name, "goodgain") for of in (of_file, of_run))
+            raise InputError(
+                f"{path}: was made with provider={used!r} instead of {now!r} for {name}. Use the same, or write the file again."
+            )
+
+
+def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:
+    """Raise `InputError` for a row that `write_baseline` cannot have written, and for missing rows."""
+    value, measure = nw.col("value"), nw.col("measure")
+    problems: list[Problem] = [
+        (~measure.is_in(measures) | measure.is_null(), "has a measure that the first line of the file does not list"),
+        (~nw.col("query_id").is_in(qrels.query_ids.to_list()), "has a query that the qrels lack"),
+        (~nw.col("is_first"), "repeats the query, replicate and measure of an earlier row"),
+    ]
+    for name in measures:
+        try:
+            parsed = parse_measure(name)
+        except MeasureError:  # an outcome
+            continue
+        declared = getattr(parsed, "declaration", None) or find_declaration(parsed)
+        if declared is None:
+            continue
+        if declared.family != "graded" and not needs_results(parsed):
+            problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
+        ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
+        least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
+        is_beyond = (value < least - _ROUNDING) | (value > most + _ROUNDING)
+        problems.append(((measure == name) & is_beyond, f"has {{value}}, and {name} is from {least:g} to {most:g}"))
+    numbered = rows.with_columns(is_first=pl.struct(_KEY).is_first_distinct())
+    check_rows(nw.from_native(numbered), FrameRows(label, range(2, rows.height + 2)), problems)
+    if rows.height != expected:
+        raise InputError(f"{label}: has {rows.height:,} of {expected:,} rows. Write it again with --write-baseline.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.baseline_file import read_baseline
+from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
@@ -40,13 +41,15 @@ from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
+from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups, read_outcomes
+from goodgain.formats.run import Reading
 from goodgain.formats.systems import check_systems, name_runs, stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, find_results_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty_queries
+from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty_queries, sign_reading
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -172,8 +175,12 @@ def compare(
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
+        if baseline_file is not None:
+            check_options(baseline_file, scores[_BASELINE].signature, run.reading._asdict())
         options: dict[str, Any] = {"rel": rel, "order": order, "provider": provider, "bounds": bounds}
         of_run = score_run(judged, run, needed, **options, low=False, unasked=unasked)
+        if baseline_file is not None:
+            check_providers(baseline_file, scores[_BASELINE].signature, of_run.signature, map(str, needed))
         of_run = leave_out_empty_queries(of_run, asked)
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
@@ -184,7 +191,7 @@ def compare(
         name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
     }
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
-    queries = {name: of.queries for name, of in scored.items()}
+    queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == _BASELINE}
     query_ids = judged.query_ids
     better = {str(measure): find_direction(measure) for measure in asked}
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
@@ -220,6 +227,9 @@ def compare(
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
+    beside = {"against": against, "detect": detect, "pass_k": pass_k}
+    beside |= {"groups": None if members is None else digest_rows(members)}
+    beside |= {"outcomes": None if table is None else digest_rows(table.fill_null(math.nan))}
     return Comparison(
         systems=about,
         coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
@@ -228,9 +238,9 @@ def compare(
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=baseline,
         notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
-        signature=_build_signature(scores, settings)
-        | ({"against": against} if against else {})
-        | ({"detect": detect} if detect is not None else {}),
+        signature=({"baseline": baseline} if baseline else {})
+        | _build_signature(scores, settings)
+        | {name: value for name, value in beside.items() if value is not None},
         groups=None
         if members is None
         else decide(_test_groups(tested, members, query_ids, test), settings.alpha, need_results=need_results),
@@ -325,6 +335,9 @@ def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[s
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
-    made = {name: value for name, value in last.signature.items() if name not in of_run} | settings._asdict()
+    made = {
+        name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)
+    } | settings._asdict()
     missing = {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
+    missing |= sign_reading({name: of.signature for name, of in scores.items()})
     return made | missing | ({"replicates": several} if several else {})

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.comparison_tables import Layout, render_html, render_on_terminal, write_comparison
+from goodgain.comparing.comparison_tables import (
+    Layout,
+    find_remarks,
+    render_briefly,
+    render_html,
+    render_on_terminal,
+    write_comparison,
+)
+from goodgain.comparing.rendering import ANY_WIDTH, write_plain
 from goodgain.errors import InputError
+from goodgain.files.escaping import escape_controls
 from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
@@ -140,7 +149,10 @@ class Comparison:
         return f"Comparison({self.systems.height} systems, {measures} measures, {self.signature['queries']:,} queries)"
 
     def __str__(self) -> str:
-        return self.to_text("markdown")
+        from rich.text import Text
+
+        told, remarks = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), find_remarks(self)
+        return write_plain([*told, *(Text(escape_controls(note)) for note in self.notes if note not in remarks)])
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Yield coloured tables for a terminal: `rich.print(comparison)`."""

@@ -83,8 +83,7 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
     means, pairs, *more = build_grids(comparison, layout)
     is_narrow = layout.rows == "systems"
     pairs = _build_column_grid(comparison, layout.places) if is_narrow else pairs
-    asked = {"alpha": comparison.signature["alpha"], "detect": comparison.signature.get("detect")}
-    remarks = [*list_remarks(comparison.scores, comparison.detectable, **asked)]
+    remarks = find_remarks(comparison)
     legend = [one for one in build_legend(comparison, in_column=is_narrow) if one not in remarks]
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if is_narrow else ""
     tables = []
@@ -94,6 +93,12 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
     tables[-1] += "\n\\par\\footnotesize\n" + "\n".join(f"{escape_latex(sentence)}\\par" for sentence in legend)
     floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
     return "\n\n".join([BOOKTABS, *floats]) + "\n"
+
+
+def find_remarks(comparison: Comparison) -> list[str]:
+    """Return the notes on noise and power."""
+    asked = {"alpha": comparison.signature["alpha"], "detect": comparison.signature.get("detect")}
+    return [*list_remarks(comparison.scores, comparison.detectable, **asked)]
 
 
 def _write_csv(comparison: Comparison, layout: Layout) -> str:
@@ -189,7 +194,7 @@ def _compute_width(grid: Grid) -> int:
     return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
-def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
+def render_briefly(comparison: Comparison, width: int, layout: Layout, *, more: str = "--full") -> Iterator[Any]:
     """Yield for rich a row per measure and pair: difference, interval, wins, verdict. With bounds, yield the full tables."""
     from rich import box
     from rich.text import Text
@@ -205,7 +210,7 @@ def render_briefly(comparison: Comparison, width: int, layout: Layout) -> Iterat
         made = comparison.signature
         said = describe_detectable(comparison.detectable, alpha=made["alpha"], detect=made.get("detect"), most=1)
         yield Text(escape_controls(said))
-    yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. --full adds tests.")
+    yield Text(f"Better or worse: p <= {comparison.signature['alpha']:g} after Holm's correction. {more} adds tests.")
 
 
 def describe_costs(comparison: Comparison) -> str:

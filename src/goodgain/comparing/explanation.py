@@ -20,8 +20,8 @@ from goodgain.comparing.causes import (
     tabulate_queries,
 )
 from goodgain.comparing.comparison_notes import describe_shared_queries
-from goodgain.comparing.explanation_screens import add_sentences, build_screen, write_explanation
-from goodgain.comparing.rendering import write_html
+from goodgain.comparing.explanation_screens import add_sentences, build_screen, render_on_terminal, write_explanation
+from goodgain.comparing.rendering import write_html, write_plain
 from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import USES_OF, add_uses, check_uses
 from goodgain.counting.coverage import measure_coverage
@@ -107,7 +107,7 @@ class Explanation:
         return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {self.queries.height:,} rows)"
 
     def __str__(self) -> str:
-        return self.to_text()
+        return write_plain(render_on_terminal(self, None))
 
     def _repr_markdown_(self) -> str:
         return self.to_text()

@@ -23,8 +23,9 @@ from goodgain.measures.names import parse_measure
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
 MARKER = "<!-- goodgain compare -->"
 
-#: Rows of a comment: failed lines, queries, and measures. It has at most 60 lines.
-_FAILED, _QUERIES, _PAIRS = 10, 5, 20
+#: Rows of a comment: failed lines, notes, queries, and measures. It has at most 60 lines.
+_FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
+_DISTRUST = "What to distrust"
 _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
 _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
 
@@ -59,8 +60,8 @@ def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | N
     return outcomes
 
 
-def write_junit(outcomes: Sequence[Outcome]) -> str:
-    """Return the outcomes as JUnit XML: a test case for each required line and system.
+def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
+    """Return the outcomes as JUnit XML: a test case for each required line and system, and the notes on all of them.
 
     Source: junit-10.xsd of the xUnit plugin of Jenkins.
     """
@@ -76,6 +77,9 @@ def write_junit(outcomes: Sequence[Outcome]) -> str:
             ElementTree.SubElement(case, "system-out").text = message
         else:
             ElementTree.SubElement(case, "failure", {"type": "requirement", "message": message})
+    if notes:
+        told = "\n".join(map(escape_controls, [f"{_DISTRUST}:", *notes]))
+        ElementTree.SubElement(suite, "system-out").text = told
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
 
@@ -110,6 +114,9 @@ def write_comment(comparison: Comparison, outcomes: Sequence[Outcome], explanati
     if failed:
         rows = [(one.requirement.text, f"{one.system} {one.describe()}") for one in failed]
         parts.append(_write_rows(["failed line", "what it has"], rows, _FAILED))
+    if notes := [f"- {escape_markdown(note)}" for note in comparison.notes]:
+        more = [f"- {len(notes) - _NOTES} more: see the log."] if len(notes) > _NOTES else []
+        parts.append("\n".join([f"**{_DISTRUST}**", *notes[:_NOTES], *more]))
     measure, system, against, _ = choose_change(comparison, outcomes)
     changed = [*_list_changes(comparison, measure, system, against, explanation)]
     if changed:

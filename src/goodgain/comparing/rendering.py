@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from typing import Any, NamedTuple
 
 from goodgain.files.escaping import Cell, escape_controls, escape_html, write_table
 
 ABSENT = "–"
+
+#: In characters: wide enough for any table.
+ANY_WIDTH = 10_000
 
 #: Verdict -> its colour on a terminal.
 _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
@@ -137,6 +141,15 @@ def build_rich_table(grid: Grid, **options: Any) -> Any:
         styles = ("bold" if cell.best else _TERMINAL_COLOURS.get(cell.verdict, "") for cell in row)
         table.add_row(*(Text(escape_controls(c.text), style=style) for c, style in zip(row, styles, strict=True)))
     return table
+
+
+def write_plain(shown: Iterable[Any]) -> str:
+    """Return what rich shows on a wide terminal without colour."""
+    from rich.console import Console
+
+    file = StringIO()
+    Console(file=file, width=ANY_WIDTH, color_system=None).print(*shown, sep="\n")
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def format_interval(low: float | None, high: float | None, places: int, *, absent: str = ABSENT) -> str:

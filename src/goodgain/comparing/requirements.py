@@ -26,6 +26,7 @@ from goodgain.comparing.statistical_tests import (
     Settings,
     Vector,
     correct_by_holm,
+    count_least_queries,
     run_randomisation_test,
     run_t_test,
     subtract_without_residue,
@@ -91,6 +92,7 @@ class Outcome:
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of queries that were tested: those for which the system, and a baseline, has a value.
         left_out: the number of the other queries.
+        verdict: what the table of the comparison says of the system against the baseline; None without a baseline.
     """
 
     requirement: Requirement
@@ -104,6 +106,7 @@ class Outcome:
     low_coverage: bool
     queries: int
     left_out: int
+    verdict: str | None = None
 
     @property
     def leaves_out_most(self) -> bool:
@@ -134,12 +137,20 @@ class Outcome:
         belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
         significant = "significant" if self.significant else "not significant"
         doubt = ", low coverage" if self.low_coverage else ""
-        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt})" + (
+        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt}){self._describe_left_out()}{self._describe_table()}"
+
+    def _describe_left_out(self) -> str:
+        if not self.left_out:
+            return ""
+        return (
             f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
             f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
-            if self.left_out
-            else ""
         )
+
+    def _describe_table(self) -> str:
+        if self.holds or self.bound in (None, self.baseline) or self.verdict not in ("better", "unclear", "equal"):
+            return ""
+        return f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
@@ -229,7 +240,8 @@ def check_requirements(
             them fails without cause is 5 %. None: each line stands alone, and p is corrected over its systems.
 
     Raises:
-        InputError: a requirement names the baseline and there is none, or its measure has no values here.
+        InputError: a requirement names the baseline and there is none, its measure has no values here, or the queries are
+            too few for a line with `significant` to fail.
 
     >>> import goodgain as gg
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
@@ -248,10 +260,28 @@ def check_requirements(
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
     lines = [_parse(line, found.rel, outcomes) for line in requirements]
+    _refuse_lines_that_cannot_fail(found, lines, settings.alpha, family)
+    verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
-        one for line in lines for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
+        replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
+        for line in lines
+        for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
     ]
     return _decide(checked, settings.alpha, family)
+
+
+def _refuse_lines_that_cannot_fail(
+    found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None
+) -> None:
+    together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
+    for line in (one for one in lines if one.significant and one.bound is None):
+        queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()
+        least = count_least_queries(alpha, max(together * len(queries), 1))
+        if 0 < (most := max(queries, default=0)) < least:
+            raise InputError(
+                f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. It needs "
+                f"{least:,}. Give more queries, or leave out 'significant'."
+            )
 
 
 def _parse(line: Requirement | str, rel: float | None, outcomes: Collection[str] = ()) -> Requirement:

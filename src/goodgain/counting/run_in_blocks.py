@@ -21,7 +21,7 @@ from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
-from goodgain.formats.run import Run, make_run
+from goodgain.formats.run import Reading, Run, make_run
 from goodgain.schema import RUN
 
 BLOCK = 16 * 2**20  # bytes of text read at a time
@@ -75,6 +75,11 @@ class RunFile:
         """As in `Run`; known once the blocks are counted."""
         return any(self.numbered)
 
+    @property
+    def reading(self) -> Reading:
+        """As in `Run`."""
+        return Reading.of(self.gaps, self.first, "raise", self.columns, self.renamed)
+
     def blocks(self) -> Iterator[Block]:
         """Yield the run, cut between queries; a query with scattered rows is in several blocks."""
         if self.is_text:
@@ -97,7 +102,7 @@ def read_whole(run: Run | RunFile) -> Run:
     has_iterations = any(block.has_iterations for block in blocks)
     rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
-    whole.likely_iteration = run.likely_iteration
+    whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
     return whole
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -61,6 +61,25 @@ class ScoredDoc(NamedTuple):
     score: float
 
 
+class Reading(NamedTuple):
+    """The options of `read_run` that a run was read with; of `columns` those that its source has: `step=iteration`."""
+
+    gaps: str = "close"
+    first: int = 1
+    errors: str = "raise"
+    columns: str = ""
+
+    @classmethod
+    def of(cls, gaps: str, first: int, errors: str, columns: Columns, renamed: Collection[str]) -> Reading:
+        used = sorted(f"{name}={ours}" for name, ours in columns.items() if str(name) in renamed)
+        return cls(gaps, first, errors, ",".join(used))
+
+    @property
+    def signature(self) -> dict[str, Any]:
+        """The options without their default value."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+
 class Run(PandasFacade):
     """An iterated run that is a classic run to every host.
 
@@ -77,6 +96,7 @@ class Run(PandasFacade):
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
         ids_mapped: how many ids of chunks became documents, each once a query.
+        reading: the options that the run was read with.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -88,6 +108,7 @@ class Run(PandasFacade):
     """
 
     ids_mapped = 0
+    reading = Reading()
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
@@ -104,7 +125,7 @@ class Run(PandasFacade):
     def with_frame(self, frame: Any) -> Run:
         """Return the same run with other rows."""
         made = Run(frame, name=self.name, has_iterations=self.has_iterations)
-        for name in ("likely_iteration", "renamed", "warned", "unnamed"):
+        for name in ("likely_iteration", "renamed", "warned", "unnamed", "reading"):
             setattr(made, name, getattr(self, name))
         return made
 
@@ -291,7 +312,7 @@ def make_run(
     if gaps == "empty" and has_iterations:
         frame = add_empty_iterations(frame, first=first)
     run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    run.unnamed = unnamed
+    run.unnamed, run.reading = unnamed, Reading.of(gaps, first, errors, found.names, found.renamed)
     if is_part:
         return run
     warn_of_unnamed_rows(rows.label, [unnamed])
@@ -328,7 +349,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
     """Raise `InputError` for an unknown option, options for a `Run` already read, and in a forked process."""
     check_fork()
-    if isinstance(source, Run) and (gaps, first, errors) != ("close", 1, "raise"):
+    if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
     check_errors_option(errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:

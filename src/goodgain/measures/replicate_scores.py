@@ -12,6 +12,7 @@ import polars as pl
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError
+from goodgain.formats.run import Reading
 from goodgain.measures.names import find_results_counts, needs_results
 from goodgain.measures.scores import Scores
 
@@ -49,7 +50,8 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     }
     coverage = _add_coverage([of.coverage for of in runs])
     share = coverage.item(0, "coverage")
-    signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"} | {
+    signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
+    signature |= sign_reading({f"run {k}": of.signature for k, of in enumerate(runs, 1)}) | {
         "replicates": len(runs),
         **({"missing": missing} if missing != MISSING[0] else {}),
         "absent_from_run": len(queries.only_judged),
@@ -73,6 +75,19 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         ids_mapped=ids_mapped,
         replicates=tuple(runs),
     )
+
+
+def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the reading options of several runs by name: one value where all have the same, else a list of `name:value`."""
+    found: dict[str, Any] = {}
+    for option, default in Reading._field_defaults.items():
+        values = {name: signature.get(option, default) for name, signature in signatures.items()}
+        first = next(iter(values.values()))
+        if any(value != first for value in values.values()):
+            found[option] = [f"{name}:{value}" for name, value in values.items()]
+        elif first != default:
+            found[option] = first
+    return found
 
 
 def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFrame:

@@ -65,7 +65,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         rows = self.iterated.rows
         kept = rows.filter(pl.col("query_id").is_in(list(self.run)))
         if kept.height < rows.height:
-            self.iterated = formats.Run(kept, name=self.iterated.name, has_iterations=self.iterated.has_iterations)
+            self.iterated = self.iterated.with_frame(kept)
         return self
 
     add = add_score = add_multi = _refuse_call(
