@@ -62,16 +62,14 @@ def ledger(
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
 @click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
-@shared.file_option(
-    "--costs", multiple=True, help="What convert --costs wrote, or a table; may be repeated. See docs/spend.md."
-)
+@shared.declared_option("costs", multiple=True)
 @click.option(
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
     help="The spends, for --over; default: at most 50 of those observed.",
 )
-@shared.file_option("--outcomes", help="A table of query_id, system and solved: also print tokens per solved task.")
+@shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(
     "--price-per-search",
     type=float,
@@ -79,10 +77,8 @@ def ledger(
     help="The CG that a search must bring: print how many are worth it.",
 )
 @shared.places_option("Decimals in a table.")
-@click.option(
-    "--resamples", type=click.IntRange(0), default=9_999, help="Number of bootstrap samples; 0: no intervals."
-)
-@click.option("--seed", type=int, default=42, help="Seed of the bootstrap.")
+@shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
+@shared.declared_option("seed")
 @shared.plot_option
 @shared.output_option("csv")
 @shared.spreadsheet_option

@@ -38,27 +38,15 @@ _FILES = {
         "curve": "iteration_commands",
         "measures": "program",
     },
-    "Compare": {
-        "compare": "compare_command",
-        "explain": "lost_document_commands",
-        "report": "report_commands",
-    },
+    "Compare": {"compare": "compare_command", "explain": "lost_document_commands", "report": "report_commands"},
     "From logs": {
         "convert": "log_commands",
         "dedup": "log_commands",
         "funnel": "lost_document_commands",
         "annotate": "report_commands",
     },
-    "Judge": {
-        "pool": "judging_commands",
-        "label": "label_command",
-        "judge": "judging_commands",
-    },
-    "Files": {
-        "example": "program",
-        "validate": "program",
-        "flatten": "program",
-    },
+    "Judge": {"pool": "judging_commands", "label": "label_command", "judge": "judging_commands"},
+    "Files": {"example": "program", "validate": "program", "flatten": "program"},
 }
 
 
@@ -114,10 +102,9 @@ def program(context: click.Context) -> None:
 )
 @shared.run_argument
 @shared.file_option("-o", "--output", required=True, help="The run to write.")
-@shared.order_option
-@shared.gaps_options
+@shared.declared_options("order", "gaps", "first")
 @shared.columns_option
-@shared.errors_option
+@shared.declared_option("errors")
 def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
     shared.check_outputs([output], [run])
@@ -130,9 +117,8 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     "goodgain validate qrels_examples/guideline/qrels.txt",
 )
 @click.argument("file", metavar="FILE")
-@shared.labels_option
+@shared.declared_options("labels", "errors")
 @shared.columns_option
-@shared.errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and print what it contains or what is wrong."""
     if looks_like_qrels(Path(file), columns):
