@@ -12,7 +12,6 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spends import OVER, format_amount
@@ -46,7 +45,6 @@ def ledger(
     shared.check_outputs([output.path], [qrels, run])
     judged, systems = shared.open_systems(qrels, [run], **reading)
     (searched,) = systems.values()
-    check_columns_used(reading["columns"], searched, judged)
     frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
     print_frame(frame, output, spreadsheet=spreadsheet)
 
@@ -88,21 +86,18 @@ def curve(
     qrels: str,
     runs: tuple[str, ...],
     measures: tuple[str, ...],
-    rel: float | None,
-    upto: int | None,
     over: str | None,
     costs: tuple[Path, ...],
-    at: list[float] | None,
     outcomes: Path | None,
     price_per_search: float | None,
     places: int,
-    resamples: int,
-    seed: int,
     plot: Path | None,
     output: shared.Output,
     spreadsheet: bool,
     rows: str,
-    **reading: Any,
+    upto: int | None,
+    at: list[float] | None,
+    **options: Any,
 ) -> None:
     """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
 
@@ -119,8 +114,8 @@ def curve(
     """
     inputs = [qrels, *shared.find_files(runs), *costs, outcomes]
     shared.check_outputs([plot, output.path], inputs)
+    reading = {name: options.pop(name) for name in shared.READING}
     judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
-    options: dict[str, Any] = {"rel": rel, "seed": seed, "resamples": resamples, "columns": reading["columns"]}
     spent = [*costs] or None
     of_curve = spent if over and OVER[over] is None else None
     is_table, is_asked = output.form == "table", bool(spent or over or outcomes or price_per_search is not None)

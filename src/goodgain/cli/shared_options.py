@@ -14,14 +14,12 @@ import click
 
 from goodgain import options
 from goodgain.comparing.comparison_tables import PLACES, ROWS
-from goodgain.counting.run_opening import map_documents, open_run
+from goodgain.counting import run_opening
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
-from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import find_likely_replicates, name_runs, number_repeats
+from goodgain.formats.systems import find_likely_replicates, number_repeats
 from goodgain.options import OPTIONS
 from goodgain.reporting.plots.pictures import check_picture_name
 
@@ -212,29 +210,12 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
 
 
 def open_systems(
-    qrels: str | None,
-    runs: Sequence[str],
-    *,
-    gaps: str,
-    first: int,
-    labels: str | None,
-    columns: dict[str, str],
-    errors: str,
-    documents: str | None,
-    documents_of: str,
-    chunks: str,
-    replicates: bool = False,
+    qrels: str | None, runs: Sequence[str], *, replicates: bool = False, **reading: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Read the qrels, if given, and open each run under the name of its system; with `replicates` a list of several."""
-    judged: Qrels | None = None
-    if qrels is not None:
-        judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    named, names = name_runs(find_systems(runs) if replicates else find_single_runs(runs))
-    opened = {
-        name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named.items()
-    }
-    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
-    return judged, {name: [opened[run] for run in of] if len(of) > 1 else opened[name] for name, of in names.items()}
+    named = find_systems(runs) if replicates else find_single_runs(runs)
+    judged, opened = run_opening.open_systems(qrels, named, **reading)
+    return judged, {name: of if len(of) > 1 else of[0] for name, of in opened.items()}
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:

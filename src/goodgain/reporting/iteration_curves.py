@@ -104,8 +104,7 @@ def curve(
         resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
             queries or more.
         alpha: 1 - alpha is the level of the intervals.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         A row per system, measure and iteration (1..upto):
@@ -188,14 +187,10 @@ def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGain
     Raises:
         MeasureError: a measure is not ours, has an @, or has no value per iteration.
     """
-    return [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
-
-
-def _check_measure(measure: Any) -> GoodGainMeasure:
-    ours = check_along_iterations(measure, "a curve")
-    if ours.declaration.cutoff == "none":
-        raise MeasureError(f"{ours} has no value per iteration. Leave it out.")
-    return ours
+    asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
+    if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
+        raise MeasureError(f"{without} has no value per iteration. Leave it out.")
+    return asked
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:

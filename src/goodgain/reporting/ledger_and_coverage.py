@@ -53,8 +53,7 @@ def ledger(
         run: what `read_run` takes.
         rel: the smallest good label, also for measures without their own `rel`. None: 2.
         measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
-        columns: name in the source -> name here, for columns of run or qrels with other names.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
@@ -114,8 +113,7 @@ def coverage(
     Args:
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, iteration, judged, unique, coverage (null without unique results). In the first row of each system

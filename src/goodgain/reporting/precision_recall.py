@@ -59,8 +59,7 @@ def pr_curve(
             with `per_query` in this query. Beyond the last one the precision is 0.
         per_query: return the values of each query instead of their mean.
         order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
