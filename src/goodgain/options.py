@@ -91,4 +91,4 @@ def check_choice(name: str, value: object) -> None:
     """Raise InputError unless an option has its default value or one of its choices."""
     default, choices = OPTIONS[name].default, OPTIONS[name].choices
     if value != default and value not in choices:
-        raise InputError(f"{name}={value!r} is not one of {', '.join(choices)}")
+        raise InputError(f"{name}={value!r} is not one of {', '.join(choices)}. Choose one of them.")
