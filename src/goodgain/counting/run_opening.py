@@ -62,19 +62,9 @@ def open_run(
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def open_qrels_and_run(
-    qrels: Any,
-    run: Any,
-    *,
-    gaps: str = "close",
-    first: int = 1,
-    labels: str | None = None,
-    errors: str = "raise",
-    columns: Columns | None = None,
-) -> tuple[Qrels, Run | RunFile]:
-    """Read qrels and open a run, with the options of `read_qrels` and `read_run` and one `columns` for both."""
-    searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
-    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
+    """Read qrels and open a run, with one `columns` for both."""
+    searched, judged = open_run(run, columns=columns), load_qrels(qrels, columns=columns)
     check_columns_used(columns or {}, searched, judged)
     return judged, searched
 
