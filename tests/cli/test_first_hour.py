@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -88,11 +89,26 @@ def test_options_are_understood_with_either_sign(option: str) -> None:
     assert goodgain(*COMMANDS["evaluate"], option, "--no_summary")[0].startswith("q01\tnDCG@10\t")
 
 
-def test_help_lists_the_commands_in_the_order_of_work_with_whole_summaries() -> None:
+HEADINGS = {
+    "Score": ["evaluate", "ledger", "curve", "measures"],
+    "Compare": ["compare", "explain", "report"],
+    "From logs": ["convert", "dedup", "funnel", "annotate"],
+    "Judge": ["pool", "label", "judge"],
+    "Files": ["example", "validate", "flatten"],
+}
+
+
+def test_help_lists_the_commands_under_five_headings_with_whole_summaries() -> None:
     text = goodgain("--help")[0]
-    listed = re.findall(r"^  ([a-z]+)  ", text.partition("Commands:")[2], flags=re.MULTILINE)
-    assert listed[:9] == ["example", "convert", "dedup", "pool", "label", "judge", "evaluate", "ledger", "curve"]
-    assert "..." not in text.partition("Commands:")[2]
+    listed: dict[str, list[str]] = {}
+    for heading, name in re.findall(r"^(?:(\S[\w ]*):|  ([a-z]+)  .*)$", text, flags=re.MULTILINE):
+        if heading:
+            listed[heading] = []
+        else:
+            listed[[*listed][-1]].append(name)
+    assert {heading: names for heading, names in listed.items() if names} == HEADINGS
+    assert sorted(chain(*HEADINGS.values())) == sorted(program.commands)
+    assert "..." not in text.partition("Score:")[2]
     for command in program.commands.values():
         assert " ".join(command.get_short_help_str(1_000).split()) in " ".join(text.split())
 

@@ -19,6 +19,7 @@ from goodgain.counting import run_opening
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures.names import parse_measures
 from tests.cli.test_command_line import goodgain
+from tests.support.command import run_command
 from tests.support.counts import some_of
 from tests.support.tables import no_notices
 
@@ -309,3 +310,14 @@ def test_numbers_that_pandas_gives_as_names_can_be_renamed(kind: type) -> None:
         gg.read_qrels(pd.DataFrame([["q", 0, "d", 2]]))
     with pytest.raises(gg.InputError, match="there is no column 7"):
         gg.read_qrels({"q": {"d": 2}}, columns={7: "relevance"})
+
+
+@pytest.mark.parametrize(
+    "command", ["evaluate -m CG", "ledger", "curve -m CG", "compare -m CG", "explain", "report -o {0}/r.json"]
+)
+def test_a_column_that_no_file_has_is_an_error_in_every_command(command: str, tmp_path: Path) -> None:
+    name, *options = command.format(tmp_path).split()
+    folder = "qrels_examples/two_agents"
+    runs = [f"{folder}/quick.run", f"{folder}/late.run"][: 1 if name == "ledger" else 2]
+    done = run_command(name, f"{folder}/qrels.txt", *runs, *options, "--columns", "nosuch=iteration")
+    assert done.returncode == 2 and "--columns nosuch=iteration: there is no column 'nosuch'" in done.stderr

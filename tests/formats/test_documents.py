@@ -183,7 +183,7 @@ def test_wrong_mappings_say_what_to_do(tmp_path: Path) -> None:
         (path, {}, r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk"),
         ({"a-1": "-"}, {}, "has '-', which stands for an iteration without results"),
         (pl.DataFrame({"chunk": ["a-1"]}), {}, "has no column chunk_id, doc_id"),
-        (PATTERN, {"chunks": "join"}, "chunks='join': choose 'collapse', 'repeat'"),
+        (PATTERN, {"chunks": "join"}, "chunks='join' is not one of collapse, repeat"),
         (None, {"chunks": "repeat"}, "give documents= too"),
     ):
         with pytest.raises(gg.InputError, match=message):

@@ -42,11 +42,9 @@ _comparison_options = shared.join_options(
         callback=shared.parse_numbers("1,2,3,5", int),
         help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
     ),
-    shared.groups_option,
-    shared.file_option(
-        "--outcomes", help="A table of query_id, system and numbers such as solved: each is one more measure."
-    ),
-    shared.missing_option,
+    shared.declared_option("groups"),
+    shared.declared_option("outcomes", "Each column of numbers is one more measure."),
+    shared.declared_option("missing"),
     click.option(
         "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
     ),
@@ -56,9 +54,9 @@ _comparison_options = shared.join_options(
         metavar="K",
         help="With several runs of a system and --require lines with a number: the K of pass@k and pass^k.",
     ),
-    click.option("--seed", type=int, default=42, help="Seed of the randomisation test and the bootstrap."),
-    click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both."),
-    click.option("--alpha", type=float, default=0.05, help="The largest significant p."),
+    shared.declared_option("seed"),
+    shared.declared_option("resamples", type=shared.COUNT),
+    shared.declared_option("alpha"),
 )
 #: The fields of `Layout`.
 _layout_options = shared.join_options(
@@ -85,11 +83,10 @@ _layout_options = shared.join_options(
 @gate_options
 @_layout_options
 @shared.plot_option
-@shared.bounds_option
-@shared.provider_option
+@shared.declared_options("bounds", "provider")
 @shared.output_option("csv")
 @shared.full_option
-@shared.order_option
+@shared.declared_option("order")
 @shared.reading_options
 def compare(
     qrels: str,

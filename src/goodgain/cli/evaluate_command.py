@@ -47,22 +47,20 @@ from goodgain.measures.thresholds import warn_of_labels
 @shared.output_option("tsv")
 @shared.full_option
 @shared.rows_option
-@shared.provider_option
+@shared.declared_option("provider")
 @shared.choice_option(
     "--mean",
     MEANS,
     "How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
-@shared.bounds_option
+@shared.declared_option("bounds")
 @click.option(
     "--human",
     metavar="FILE",
     help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them. In "
     "Python: goodgain.judging.conclusions_from_model_labels.estimate_means.",
 )
-@shared.groups_option
-@shared.missing_option
-@shared.order_option
+@shared.declared_options("groups", "missing", "order")
 @shared.reading_options
 def evaluate(
     qrels: str,

@@ -12,7 +12,6 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.formats.any_source import check_columns_used
 from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spends import OVER, format_amount
@@ -46,7 +45,6 @@ def ledger(
     shared.check_outputs([output.path], [qrels, run])
     judged, systems = shared.open_systems(qrels, [run], **reading)
     (searched,) = systems.values()
-    check_columns_used(reading["columns"], searched, judged)
     frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
     print_frame(frame, output, spreadsheet=spreadsheet)
 
@@ -62,16 +60,14 @@ def ledger(
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
 @click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
-@shared.file_option(
-    "--costs", multiple=True, help="What convert --costs wrote, or a table; may be repeated. See docs/spend.md."
-)
+@shared.declared_option("costs", multiple=True)
 @click.option(
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
     help="The spends, for --over; default: at most 50 of those observed.",
 )
-@shared.file_option("--outcomes", help="A table of query_id, system and solved: also print tokens per solved task.")
+@shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(
     "--price-per-search",
     type=float,
@@ -79,10 +75,8 @@ def ledger(
     help="The CG that a search must bring: print how many are worth it.",
 )
 @shared.places_option("Decimals in a table.")
-@click.option(
-    "--resamples", type=click.IntRange(0), default=9_999, help="Number of bootstrap samples; 0: no intervals."
-)
-@click.option("--seed", type=int, default=42, help="Seed of the bootstrap.")
+@shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
+@shared.declared_option("seed")
 @shared.plot_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -92,21 +86,18 @@ def curve(
     qrels: str,
     runs: tuple[str, ...],
     measures: tuple[str, ...],
-    rel: float | None,
-    upto: int | None,
     over: str | None,
     costs: tuple[Path, ...],
-    at: list[float] | None,
     outcomes: Path | None,
     price_per_search: float | None,
     places: int,
-    resamples: int,
-    seed: int,
     plot: Path | None,
     output: shared.Output,
     spreadsheet: bool,
     rows: str,
-    **reading: Any,
+    upto: int | None,
+    at: list[float] | None,
+    **options: Any,
 ) -> None:
     """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
 
@@ -123,8 +114,8 @@ def curve(
     """
     inputs = [qrels, *shared.find_files(runs), *costs, outcomes]
     shared.check_outputs([plot, output.path], inputs)
+    reading = {name: options.pop(name) for name in shared.READING}
     judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
-    options: dict[str, Any] = {"rel": rel, "seed": seed, "resamples": resamples, "columns": reading["columns"]}
     spent = [*costs] or None
     of_curve = spent if over and OVER[over] is None else None
     is_table, is_asked = output.form == "table", bool(spent or over or outcomes or price_per_search is not None)

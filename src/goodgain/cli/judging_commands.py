@@ -40,12 +40,12 @@ from goodgain.judging.scales import find_scale
     help="Take the first K results of each iteration. Default: 20, all of drawn queries.",
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
-@shared.file_option("--results", help="What convert --results wrote: adds titles, URLs, snippets.")
+@shared.declared_option("results")
 @click.option("--flattened", is_flag=True, help="The first k documents of the flattened run, not of every iteration.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
 )
-@click.option("--seed", type=int, default=42, help="The seed of --sample-queries.")
+@shared.declared_option("seed", "For --sample-queries.")
 @shared.file_option("-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl.")
 @shared.spreadsheet_option
 @shared.reading_options

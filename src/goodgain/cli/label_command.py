@@ -69,9 +69,9 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     "--model qwen3-32b --read-batch qrels_examples/labelling/answers.jsonl -o grades.jsonl",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--queries", required=True, help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")
+@shared.declared_option("queries", required=True)
 @click.option("--texts", metavar="FILE", help="doc_id and text of the documents: .jsonl, .csv, .tsv, .parquet.")
-@click.option("--results", metavar="FILE", help="What convert --results wrote: titles, URLs and snippets of the runs.")
+@shared.declared_option("results")
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")

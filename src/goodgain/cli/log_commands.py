@@ -125,7 +125,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 )
 @reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
-@shared.errors_option
+@shared.declared_option("errors")
 def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any) -> None:
     """Convert agents' logs to a run.
 

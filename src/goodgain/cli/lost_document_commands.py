@@ -19,11 +19,6 @@ from goodgain.errors import InputError
 from goodgain.formats import read_qrels
 from goodgain.reporting.plots.pictures import draw_funnel, write_picture
 
-_RESULTS = (
-    "Results of both systems (from convert --results), for search strings and titles. Or give the option twice: for BASE, "
-    "then for NEW."
-)
-
 
 @shared.command(
     "goodgain explain qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
@@ -37,10 +32,8 @@ _RESULTS = (
 @shared.measures_option("CG, NumGood, DCGG, or a rate of them such as SRE@3.", default=["CG"])
 @shared.rel_option
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
-@shared.file_option("--results", multiple=True, help=_RESULTS)
-@shared.file_option(
-    "--uses", help="What convert --uses wrote for both systems: good documents never opened, or never cited."
-)
+@shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
+@shared.declared_option("uses")
 @click.option("--top", type=click.IntRange(0), default=5, help="How many queries to show, in each direction.")
 @shared.output_option("markdown")
 @shared.spreadsheet_option
@@ -88,7 +81,7 @@ def explain(
 )
 @shared.qrels_argument
 @click.argument("uses", metavar="USES...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--rel", type=float, metavar="LABEL", default=2, help="The smallest good label.")
+@shared.declared_option("rel", default=2)
 @click.option(
     "-q", "--by-query", is_flag=True, help="Print a row for each query instead: the table for compare --outcomes."
 )
@@ -97,9 +90,8 @@ def explain(
 @shared.plot_option
 @shared.output_option("tsv")
 @shared.spreadsheet_option
-@shared.labels_option
+@shared.declared_options("labels", "errors")
 @shared.columns_option
-@shared.errors_option
 def funnel(
     qrels: str,
     uses: tuple[Path, ...],

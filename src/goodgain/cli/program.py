@@ -30,25 +30,23 @@ from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.version import __version__
 
-#: The commands in the order of work, and their files: logs to a run, judgments to qrels, both to scores and a decision.
+#: Heading of --help -> its commands and their files.
 _FILES = {
-    "example": "program",
-    "convert": "log_commands",
-    "dedup": "log_commands",
-    "pool": "judging_commands",
-    "label": "label_command",
-    "judge": "judging_commands",
-    "evaluate": "evaluate_command",
-    "ledger": "iteration_commands",
-    "curve": "iteration_commands",
-    "compare": "compare_command",
-    "explain": "lost_document_commands",
-    "funnel": "lost_document_commands",
-    "report": "report_commands",
-    "annotate": "report_commands",
-    "flatten": "program",
-    "measures": "program",
-    "validate": "program",
+    "Score": {
+        "evaluate": "evaluate_command",
+        "ledger": "iteration_commands",
+        "curve": "iteration_commands",
+        "measures": "program",
+    },
+    "Compare": {"compare": "compare_command", "explain": "lost_document_commands", "report": "report_commands"},
+    "From logs": {
+        "convert": "log_commands",
+        "dedup": "log_commands",
+        "funnel": "lost_document_commands",
+        "annotate": "report_commands",
+    },
+    "Judge": {"pool": "judging_commands", "label": "label_command", "judge": "judging_commands"},
+    "Files": {"example": "program", "validate": "program", "flatten": "program"},
 }
 
 
@@ -60,27 +58,25 @@ class _Commands(UserDict[str, Any]):
         return command
 
 
-class CommandsInOrder(click.Group):
-    """Lists its commands in the order of work, with full summaries."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands as they were added."""
-        return [*self.commands]
+class CommandsUnderHeadings(click.Group):
+    """Lists its commands under headings, with full summaries."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the name and summary of each command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, command.get_short_help_str(limit=formatter.width * 3))
-                    for name, command in self.commands.items()
-                ]
-            )
+        longest = max(map(len, self.commands))
+        for heading, files in _FILES.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name.ljust(longest), self.commands[name].get_short_help_str(limit=formatter.width * 3))
+                        for name in files
+                    ]
+                )
 
 
 @click.group(
-    cls=CommandsInOrder,
-    commands=_Commands(_FILES),
+    cls=CommandsUnderHeadings,
+    commands=_Commands({name: file for files in _FILES.values() for name, file in files.items()}),
     invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
@@ -106,10 +102,9 @@ def program(context: click.Context) -> None:
 )
 @shared.run_argument
 @shared.file_option("-o", "--output", required=True, help="The run to write.")
-@shared.order_option
-@shared.gaps_options
+@shared.declared_options("order", "gaps", "first")
 @shared.columns_option
-@shared.errors_option
+@shared.declared_option("errors")
 def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
     shared.check_outputs([output], [run])
@@ -122,9 +117,8 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     "goodgain validate qrels_examples/guideline/qrels.txt",
 )
 @click.argument("file", metavar="FILE")
-@shared.labels_option
+@shared.declared_options("labels", "errors")
 @shared.columns_option
-@shared.errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and print what it contains or what is wrong."""
     if looks_like_qrels(Path(file), columns):

@@ -33,16 +33,8 @@ from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_e
     "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.", default=[MEASURES]
 )
 @shared.rel_option
-@shared.file_option(
-    "--results",
-    multiple=True,
-    help="Results of all systems (from convert --results), for search strings and titles. Or give the option once for each RUN.",
-)
-@click.option("--queries", help="query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id.")
-@shared.file_option(
-    "--uses", help="What convert --uses wrote for all systems: good documents never opened, or never cited."
-)
-@shared.groups_option
+@shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
+@shared.declared_options("queries", "uses", "groups")
 @click.option(
     "--details",
     type=click.IntRange(0),
@@ -53,8 +45,7 @@ from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_e
 @shared.file_option("-o", "--output", help="The file to write. Default: report.html; other formats are printed.")
 @click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: by the ending of the file, else html.")
 @shared.spreadsheet_option
-@shared.order_option
-@shared.provider_option
+@shared.declared_options("order", "provider")
 @shared.reading_options
 def report(
     qrels: str,
@@ -106,7 +97,7 @@ def report(
 )
 @click.option("--format", default="auto", help="A format of docs/traces; auto detects it.")
 @reading_options
-@shared.errors_option
+@shared.declared_option("errors")
 def annotate(
     qrels: str,
     traces: tuple[str, ...],

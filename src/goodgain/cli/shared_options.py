@@ -12,18 +12,15 @@ from typing import Any, NamedTuple
 
 import click
 
+from goodgain import options
 from goodgain.comparing.comparison_tables import PLACES, ROWS
-from goodgain.counting.run_opening import map_documents, open_run
+from goodgain.counting import run_opening
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
-from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
-from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
-from goodgain.formats.qrels import LABELS, load_qrels
-from goodgain.formats.systems import find_likely_replicates, name_runs, number_repeats
-from goodgain.measures.replicate_scores import MISSING
-from goodgain.ranking.first_occurrences_and_flattening import ORDERS
+from goodgain.formats.systems import find_likely_replicates, number_repeats
+from goodgain.options import OPTIONS
 from goodgain.reporting.plots.pictures import check_picture_name
 
 Command = Callable[..., None]
@@ -98,29 +95,38 @@ def _check_plot_name(_context: click.Context, _option: click.Parameter, value: P
     return value
 
 
+_FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
+
+
+def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
+    """Return an option that `goodgain.options` declares; a command may add sentences to its help, and settings of click."""
+    declared = OPTIONS[name]
+    kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
+    made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
+    if kind is Path:
+        made |= {"type": click.Path(path_type=Path), "metavar": "FILE"}
+    if kind is bool:
+        made |= {"is_flag": True}
+    elif declared.default is not None:
+        made |= {"default": declared.default}
+    return click.option(declared.flag, **made | settings)
+
+
+def declared_options(*names: str) -> Decorator:
+    """Return several of the options that `goodgain.options` declares."""
+    return join_options(*map(declared_option, names))
+
+
+columns_option = declared_option("columns", callback=_parse_columns)
+rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
+#: The options of reading: arguments of `open_systems`.
+READING = tuple(option.name for option in (*options.READING, *options.DOCUMENTS))
+reading_options = join_options(*(columns_option if name == "columns" else declared_option(name) for name in READING))
+
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-order_option = choice_option("--order", ORDERS, "How several iterations become one ranking for classic measures.")
-rel_option = click.option(
-    "--rel",
-    type=float,
-    metavar="LABEL",
-    help="The smallest good label, for measures of iterations without their own rel. Use 1 for labels 0 and 1.  [default: 2]",
-)
 rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
-bounds_option = click.option(
-    "--bounds",
-    is_flag=True,
-    help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
-)
-groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
-missing_option = choice_option(
-    "--missing",
-    MISSING,
-    "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query.",
-)
-provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
 )
@@ -129,44 +135,6 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="In CSV, write ' before texts that a spreadsheet would read as formulas: those that begin with = + - @.",
 )
-
-gaps_options = join_options(
-    choice_option(
-        "--gaps",
-        ("close", "empty"),
-        "Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
-    ),
-    click.option("--first", type=int, default=1, help="The first iteration number (0 or 1), for --gaps empty."),
-)
-labels_option = click.option(
-    "--labels",
-    type=click.Choice(LABELS),
-    help="Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to.",
-)
-columns_option = click.option(
-    "--columns",
-    metavar="NAME=COLUMN,...",
-    callback=_parse_columns,
-    help="Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
-)
-errors_option = choice_option("--errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them.")
-documents_options = join_options(
-    click.option(
-        "--documents",
-        metavar="PATTERN|FILE",
-        help="Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id.",
-    ),
-    choice_option("--documents-of", DOCUMENTS_OF, "Where --documents maps ids: in the run, the qrels, or both."),
-    choice_option(
-        "--chunks",
-        CHUNKS,
-        "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats.",
-    ),
-)
-#: The options of reading: arguments of `open_systems`.
-READING = ("gaps", "first", "labels", "columns", "errors", "documents", "documents_of", "chunks")
-reading_options = join_options(gaps_options, labels_option, columns_option, errors_option, documents_options)
-
 
 full_option = click.option(
     "--full",
@@ -242,29 +210,12 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
 
 
 def open_systems(
-    qrels: str | None,
-    runs: Sequence[str],
-    *,
-    gaps: str,
-    first: int,
-    labels: str | None,
-    columns: dict[str, str],
-    errors: str,
-    documents: str | None,
-    documents_of: str,
-    chunks: str,
-    replicates: bool = False,
+    qrels: str | None, runs: Sequence[str], *, replicates: bool = False, **reading: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Read the qrels, if given, and open each run under the name of its system; with `replicates` a list of several."""
-    judged: Qrels | None = None
-    if qrels is not None:
-        judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    named, names = name_runs(find_systems(runs) if replicates else find_single_runs(runs))
-    opened = {
-        name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named.items()
-    }
-    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
-    return judged, {name: [opened[run] for run in of] if len(of) > 1 else opened[name] for name, of in names.items()}
+    named = find_systems(runs) if replicates else find_single_runs(runs)
+    judged, opened = run_opening.open_systems(qrels, named, **reading)
+    return judged, {name: of if len(of) > 1 else of[0] for name, of in opened.items()}
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:

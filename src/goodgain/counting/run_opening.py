@@ -28,6 +28,7 @@ from goodgain.formats.any_source import (
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
+from goodgain.formats.systems import name_runs
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
@@ -61,21 +62,35 @@ def open_run(
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def open_qrels_and_run(
+def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
+    """Read qrels and open a run, with one `columns` for both."""
+    searched, judged = open_run(run, columns=columns), load_qrels(qrels, columns=columns)
+    check_columns_used(columns or {}, searched, judged)
+    return judged, searched
+
+
+def open_systems(
     qrels: Any,
-    run: Any,
+    systems: Mapping[str, Any],
     *,
-    gaps: str = "close",
-    first: int = 1,
     labels: str | None = None,
     errors: str = "raise",
     columns: Columns | None = None,
-) -> tuple[Qrels, Run | RunFile]:
-    """Read qrels and open a run, with the options of `read_qrels` and `read_run` and one `columns` for both."""
-    searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
-    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    check_columns_used(columns or {}, searched, judged)
-    return judged, searched
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
+    **numbering: Any,
+) -> tuple[Any, dict[str, list[Run | RunFile]]]:
+    """Read the qrels, unless they are None, and open each run: return system -> its runs. `numbering`: gaps= and first=."""
+    judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    named, names = name_runs(systems)
+    opened: dict[str, Any] = {}
+    for name, run in named.items():
+        opened[name] = open_run(run, errors=errors, columns=columns, **numbering)
+        if judged is not None:
+            check_columns_used(columns or {}, opened[name], judged)
+    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
+    return judged, {system: [opened[run] for run in of] for system, of in names.items()}
 
 
 def use_each(

@@ -128,12 +128,6 @@ def lacks(name: str) -> Problem:
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
-def check_errors_option(errors: str) -> None:
-    """Raise unless the option is `raise` or `skip`."""
-    if errors not in ("raise", "skip"):
-        raise InputError(f"errors={errors!r} is neither 'raise' nor 'skip'")
-
-
 def check_rows(
     frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:

@@ -19,11 +19,10 @@ from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
+from goodgain.options import check_choice
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
-DOCUMENTS_OF = ("both", "run", "qrels")
-CHUNKS = ("collapse", "repeat")
 _COLUMNS = ("chunk_id", "doc_id")
 
 
@@ -148,9 +147,8 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
     Raises:
         InputError: an option is unknown, the pattern is wrong, the table cannot be read, or it lists a chunk twice.
     """
-    for name, value, known in (("documents_of", of, DOCUMENTS_OF), ("chunks", chunks, CHUNKS)):
-        if value not in known:
-            raise InputError(f"{name}={value!r}: choose {', '.join(map(repr, known))}")
+    check_choice("documents_of", of)
+    check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):
         _check_pattern(source)
         return DocumentMap(source, of, chunks)

@@ -17,7 +17,6 @@ from goodgain.files.bad_rows import (
     Frame,
     Problem,
     RowSource,
-    check_errors_option,
     check_rows,
     number_lines,
     number_rows,
@@ -52,6 +51,7 @@ from goodgain.formats.label_rules import (
     take_out_null_labels,
 )
 from goodgain.formats.texts import read_judged_data_set
+from goodgain.options import check_choice
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
@@ -62,7 +62,6 @@ _READINGS = {
     "iteration": keep_one_label_per_iteration,
     "subtopic": keep_one_label_per_subtopic,
 }
-LABELS = [name for name in _READINGS if name is not None]
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
     "judges the document '-', which stands for an iteration that returned nothing",
@@ -284,9 +283,8 @@ def load_qrels(
                 f"these qrels were read with labels={source.reading!r}; read them again with labels={labels!r}"
             )
         return source
-    check_errors_option(errors)
-    if labels not in (None, *LABELS):
-        raise InputError(f"labels={labels!r} is neither None nor {' nor '.join(map(repr, LABELS))}")
+    check_choice("errors", errors)
+    check_choice("labels", labels)
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not exists(source):
         dataset_id, columns = str(source), None

@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
+from goodgain.files.bad_rows import Frame, RowSource, check_rows
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
@@ -34,6 +34,7 @@ from goodgain.formats.iterations import (
     number_iterations,
     warn_of_unnamed_rows,
 )
+from goodgain.options import check_choice
 from goodgain.ranking.dataframe_engines import collect, to_lazy
 from goodgain.ranking.first_occurrences_and_flattening import (
     add_ranks,
@@ -351,11 +352,10 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
-    check_errors_option(errors)
+    check_choice("errors", errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
         raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
-    if gaps not in ("close", "empty"):
-        raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
+    check_choice("gaps", gaps)
 
 
 def _has_repeats(frame: Frame) -> bool:

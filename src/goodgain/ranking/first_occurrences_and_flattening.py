@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.errors import InputError, count_of, notice
+from goodgain.errors import count_of, notice
+from goodgain.options import OPTIONS, check_choice
 from goodgain.schema import EMPTY_DOC, RUN
 
-Order = Literal["seen", "interleaved", "last"]
-ORDERS: tuple[str, ...] = get_args(Order)
+ORDERS = OPTIONS["order"].choices
 _SEEN = ("iteration", "rank")
 #: Order -> the columns that sort the first occurrences of a query. `position` counts the results of an iteration; `last`
 #: has only the results of the last iteration.
@@ -154,8 +154,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 def check_order(order: str) -> None:
     """Raise `InputError` unless the order is one of `ORDERS`."""
-    if order not in ORDERS:
-        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+    check_choice("order", order)
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
-from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
+from goodgain.counting.coverage import Coverage
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import InputError, MeasureError, check_whole_number, notice
-from goodgain.evaluation import count_with_notices
+from goodgain.errors import InputError, MeasureError, check_whole_number
 from goodgain.formats.any_source import Columns
-from goodgain.formats.systems import check_systems, name_runs
+from goodgain.formats.query_tables import read_costs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -28,15 +25,15 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.replicate_scores import join_queries
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.reporting.counted_runs import SystemCounts, count_systems
 from goodgain.reporting.spends import (
+    OVER,
     Spends,
     check_costs_of_runs,
     check_over,
     choose_spends,
+    find_spends,
     list_values_at_spends,
-    read_spends,
 )
 
 #: Limit of `upto=`, which computes every measure once per iteration.
@@ -107,8 +104,7 @@ def curve(
         resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
             queries or more.
         alpha: 1 - alpha is the level of the intervals.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         A row per system, measure and iteration (1..upto):
@@ -139,27 +135,40 @@ def curve(
     >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
-    asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
+    asked = parse_curve_measures(measures, rel)
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     check_over(over, costs, at, upto)
     check_costs_of_runs(costs, runs)
     settings = check_settings(seed, resamples, alpha, least=0)
-    counted = count_systems(
-        qrels, runs, asked, rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
-    )
+    counted = count_systems(qrels, runs, asked, documents, documents_of, chunks, columns=columns, rel=rel)
+    paid = read_costs(costs) if over is not None and OVER[over] is None else None
+    return tabulate_curve(counted, asked, settings, upto=upto, over=over, costs=paid, at=at)
+
+
+def tabulate_curve(
+    counted: Mapping[str, SystemCounts],
+    measures: Sequence[GoodGainMeasure],
+    settings: Settings,
+    *,
+    upto: int | None = None,
+    over: str | None = None,
+    costs: pl.DataFrame | None = None,
+    at: Sequence[float] | None = None,
+) -> pl.DataFrame:
+    """Return what `curve` returns, from counts at the thresholds of the measures; `costs` as `read_costs` returns them."""
     if over is None:
         last = upto or _find_last_iteration(counted)
         of_runs = {
-            name: [_list_iterations(run, counts.coverage, asked, last) for run in counts.runs]
+            name: [_list_iterations(run, counts.coverage, measures, last) for run in counts.runs]
             for name, counts in counted.items()
         }
     else:
-        spends = read_spends(over, {name: counts.runs for name, counts in counted.items()}, costs)
+        spends = find_spends(over, {name: counts.runs for name, counts in counted.items()}, costs)
         chosen = choose_spends([spent for runs_of in spends.values() for spent in runs_of], at)
         of_runs = {
             name: [
-                _list_spends(run, asked, over, spent, chosen)
+                _list_spends(run, measures, over, spent, chosen)
                 for run, spent in zip(counts.runs, spends[name], strict=True)
             ]
             for name, counts in counted.items()
@@ -168,51 +177,20 @@ def curve(
     schema = _COLUMNS if over is None else _SPEND_COLUMNS
     schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
     rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=schema)
-    order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
+    order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, measures))))]
     return rows.with_columns(cs.float().fill_nan(None)).sort(*order, rows.columns[2 if over is None else 3])
 
 
-class SystemCounts(NamedTuple):
-    """Ledgers and pools of each run of a system by threshold, and the coverage of all its runs together."""
+def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
+    """Return the measures of a curve, without a cutoff.
 
-    runs: Sequence[Mapping[float, Counts]]
-    coverage: Coverage
-
-
-def count_systems(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    measures: Sequence[GoodGainMeasure],
-    *,
-    rel: float | None,
-    columns: Columns | None,
-    documents: Any,
-    documents_of: str,
-    chunks: str,
-) -> dict[str, SystemCounts]:
-    """Return system -> what its runs found, with notices for what may mislead; each run is read once."""
-    systems, names = name_runs(check_systems(runs))
-    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, measures, rel=rel)
-    rels = find_thresholds(measures)
-    counts = use_each(judged, systems, lambda run: count_with_notices(judged, run, rels), columns=columns)
-    counted = {name: _join_runs([counts[run] for run in of]) for name, of in names.items()}
-    if few_shared := describe_shared_queries({name: counts.coverage.queries for name, counts in counted.items()}):
-        notice(few_shared)
-    return counted
-
-
-def _join_runs(runs: Sequence[Mapping[float, Counts]]) -> SystemCounts:
-    coverages = [measure_coverage(counts) for counts in runs]
-    queries = join_queries([coverage.queries for coverage in coverages])
-    return SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
-
-
-def _check_measure(measure: Any) -> GoodGainMeasure:
-    ours = check_along_iterations(measure, "a curve")
-    if ours.declaration.cutoff == "none":
-        raise MeasureError(f"{ours} has no value per iteration. Leave it out.")
-    return ours
+    Raises:
+        MeasureError: a measure is not ours, has an @, or has no value per iteration.
+    """
+    asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
+    if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
+        raise MeasureError(f"{without} has no value per iteration. Leave it out.")
+    return asked
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
-from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run, use_each
-from goodgain.evaluation import count_with_notices
-from goodgain.formats import Run
+from goodgain.counting.ledger import Counts
 from goodgain.formats.any_source import Columns
 from goodgain.formats.systems import check_systems, stack_systems
-from goodgain.measures.good_gain import CG
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import check_along_iterations, running_values
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.reporting.counted_runs import count_runs
 
 
 class Kind(NamedTuple):
@@ -56,8 +53,7 @@ def ledger(
         run: what `read_run` takes.
         rel: the smallest good label, also for measures without their own `rel`. None: 2.
         measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
-        columns: name in the source -> name here, for columns of run or qrels with other names.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
@@ -82,16 +78,19 @@ def ledger(
     base, *asked = (
         check_along_iterations(measure, "the ledger") for measure in (*parse_measures("CG", rel=rel), *found)
     )
-    judged, searched = open_qrels_and_run(qrels, run, columns=columns)
-    judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
-    searched = mapped["run"]
-    counts = count_with_notices(judged, searched, find_thresholds([base, *asked]))
-    warn_of_labels(judged.frame, [base, *asked], rel=rel)
-    rows, pools = counts[base.rel][:2]
+    counted = count_runs(qrels, {"": run}, [base, *asked], documents, documents_of, chunks, columns=columns, rel=rel)
+    return tabulate_ledger(counted[""], base.rel, asked)
+
+
+def tabulate_ledger(
+    counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
+) -> pl.DataFrame:
+    """Return what `ledger` returns, from the counts of a run at the thresholds `rel` and those of the measures."""
+    rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
-    if asked:
-        result = result.join(running_values(asked, counts), on=["query_id", "iteration"], how="left")
+    if measures:
+        result = result.join(running_values(measures, counts), on=["query_id", "iteration"], how="left")
     share = 1 - pl.col("Unjudged") / pl.col("UR")
     result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
     return result.sort("query_id", "iteration")
@@ -114,8 +113,7 @@ def coverage(
     Args:
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, iteration, judged, unique, coverage (null without unique results). In the first row of each system
@@ -131,10 +129,7 @@ def coverage(
     >>> coverage(qrels, {"agent": run}).rows()
     [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
     """
-    systems = check_systems(runs)
-    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
-
-    def tabulate(run: Run | RunFile) -> pl.DataFrame:
-        return measure_coverage(count_with_notices(judged, run, [CG.rel], iterates=False)).tabulate()
-
-    return stack_systems(use_each(judged, systems, tabulate, columns=columns))
+    counted = count_runs(
+        qrels, check_systems(runs), [], documents, documents_of, chunks, columns=columns, iterates=False
+    )
+    return stack_systems({name: measure_coverage(counts).tabulate() for name, counts in counted.items()})

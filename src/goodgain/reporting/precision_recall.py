@@ -59,8 +59,7 @@ def pr_curve(
             with `per_query` in this query. Beyond the last one the precision is 0.
         per_query: return the values of each query instead of their mean.
         order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
@@ -82,27 +81,29 @@ def pr_curve(
         raise InputError(f"points={points!r} is not 'eleven' or 'all'")
     check_rel(rel)
     judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
-    query_ids = judged.query_ids
     warn_of_rel(judged.frame, rel)
-
-    def interpolate(run: Run | RunFile) -> pl.DataFrame:
-        check_iterations(run, needed=False)
-        hits = _find_hits(judged, run, rel, order)
-        if points == "eleven":
-            found = _interpolate_at_levels(hits, query_ids)
-            return found if per_query else _average_levels(found)
-        found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
-        return found if per_query else _average_steps(found, len(query_ids))
-
-    return stack_systems(use_each(judged, systems, interpolate, columns=columns))
+    hits = use_each(judged, systems, lambda run: find_hits(judged, run, rel, order), columns=columns)
+    return stack_systems(
+        {name: interpolate(of, judged.query_ids, points=points, per_query=per_query) for name, of in hits.items()}
+    )
 
 
-def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
+def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
+    """Return what `pr_curve` returns for a system, from the hits of its run and the judged queries."""
+    if points == "eleven":
+        found = _interpolate_at_levels(hits, query_ids)
+        return found if per_query else _average_levels(found)
+    found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
+    return found if per_query else _average_steps(found, len(query_ids))
+
+
+def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
     """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
     R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
     rank or any later one.
     """
+    check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found = consume_batches(
         lambda batches: _collect_hits(batches, qrels, run, rel), qrels, run, rels=[rel], ranking=request

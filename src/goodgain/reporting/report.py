@@ -23,7 +23,7 @@ from goodgain.comparing.rendering import Grid, Line, count_queries, format_numbe
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.counting.run_in_blocks import read_whole
-from goodgain.counting.run_opening import map_documents, open_run
+from goodgain.counting.run_opening import open_systems
 from goodgain.errors import (
     GoodgainNotice,
     InputError,
@@ -38,10 +38,9 @@ from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
-from goodgain.formats.any_source import Columns, check_columns_used
-from goodgain.formats.qrels import load_qrels
+from goodgain.formats.any_source import Columns
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.systems import check_systems, list_runs, name_runs
+from goodgain.formats.systems import check_systems, list_runs
 from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
@@ -114,8 +113,7 @@ def report(
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: by the name's ending.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
         order, provider: as in `compare`.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
+        columns, documents, documents_of, chunks: as in `evaluate`.
 
     Returns:
         The path of the file.
@@ -138,13 +136,9 @@ def report(
     given = {"rel": rel, "details": details, "order": order, "provider": provider, "format": format}
     is_plain = columns is None and documents is None
     command = _write_command(qrels, runs, path, measures, files, given) if is_plain else None
-    judged = load_qrels(qrels, columns=columns)
-    named, names = name_runs(runs)
-    opened = {name: open_run(run, columns=columns) for name, run in named.items()}
-    for run in opened.values():
-        check_columns_used(columns or {}, run, judged)
-    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
-    systems = {name: [opened[run] for run in of] for name, of in names.items()}
+    judged, systems = open_systems(
+        qrels, runs, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
+    )
     made = gather_evidence(
         judged, systems, measures, rel=rel, details=details, order=order, provider=provider, command=command, **files
     )

@@ -23,7 +23,7 @@ from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import parse_measure
 from goodgain.measures.parameters import is_number
-from goodgain.reporting.iteration_curves import count_systems
+from goodgain.reporting.counted_runs import SystemCounts, count_systems
 from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
 
 _COLUMNS = {
@@ -99,11 +99,31 @@ def spend(
     check_costs_of_runs(costs, runs)
     settings = check_settings(seed, resamples, alpha, least=0)
     gain = check_along_iterations(parse_measure("CG", rel=rel), "spend")
-    counted = count_systems(
-        qrels, runs, [gain], rel=rel, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
+    counted = count_systems(qrels, runs, [gain], documents, documents_of, chunks, columns=columns, rel=rel)
+    return tabulate_spend(
+        counted,
+        gain.rel,
+        settings,
+        costs=None if costs is None else read_costs(costs),
+        outcomes=None if outcomes is None else read_outcomes(outcomes),
+        price=price,
+        per_query=per_query,
     )
-    found = {name: _Found.of([run[gain.rel] for run in counts.runs]) for name, counts in counted.items()}
-    ratios = [] if costs is None else list(_list_ratios(found, read_costs(costs), outcomes))
+
+
+def tabulate_spend(
+    counted: Mapping[str, SystemCounts],
+    rel: float,
+    settings: Settings,
+    *,
+    costs: pl.DataFrame | None = None,
+    outcomes: pl.DataFrame | None = None,
+    price: float | None = None,
+    per_query: bool = False,
+) -> pl.DataFrame:
+    """Return what `spend` returns, from the counts at a threshold and the tables that `read_costs` and `read_outcomes` return."""
+    found = {name: _Found.of([run[rel] for run in counts.runs]) for name, counts in counted.items()}
+    ratios = [] if costs is None else list(_list_ratios(found, costs, outcomes))
     quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
     quantities.sort(key=lambda one: [*found].index(one.system))
     if per_query:
@@ -211,7 +231,9 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     yield _Quantity(system, "SearchesWorthPrice", None, everyone, np.hstack([found.gains, searches]), find_best)
 
 
-def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any) -> Iterator[_Quantity]:
+def _list_ratios(
+    found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
+) -> Iterator[_Quantity]:
     """Yield the ratios of totals for the amounts that the costs have."""
     ids = next(iter(found.values())).query_ids
     of_systems = {name: select_costs(costs, name, [*found]) for name in found}
@@ -237,9 +259,8 @@ def _list_ratios(found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: Any
             yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # solved exists where tokens are asked
 
 
-def _arrange_solved(outcomes: Any, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
+def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
     """Return system -> whether each query was solved; NaN where unknown."""
-    table = read_outcomes(outcomes)
     names = table.columns[2:]
     if "solved" not in names and len(names) > 1:
         raise InputError(f"outcomes=: has the columns {', '.join(names)}. Name the one with solved tasks solved.")

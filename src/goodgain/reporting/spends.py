@@ -13,7 +13,7 @@ from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
-from goodgain.formats.query_tables import read_costs, select_costs
+from goodgain.formats.query_tables import select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
 
@@ -67,26 +67,25 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
             raise InputError(f"costs=: {name} has {len(run)} runs, and costs need one run of each system. Give one.")
 
 
-def read_spends(
-    over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: Any
+def find_spends(
+    over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
     """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere.
 
     Raises:
-        InputError: the costs cannot be read, have none of these, or have them per query only.
+        InputError: the costs have none of these, or have them per query only.
     """
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
-    if amount is not None:
+    if amount is not None or costs is None:
         return {
             name: [_add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount)) for of in runs]
             for name, runs in of_runs.items()
         }
     ledgers = {name: of for name, (of,) in of_runs.items()}
-    table = read_costs(costs)
     given, rows, known = {}, {}, {}
     for name, of in ledgers.items():
-        listed = select_costs(table, name, [*ledgers])
+        listed = select_costs(costs, name, [*ledgers])
         listed = listed.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
         # the ledger numbers iterations 1..N
         numbered = of.ledger.with_columns(number=of.numbers)

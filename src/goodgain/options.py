@@ -1,0 +1,94 @@
+"""The options that several analyses share, each declared once. `--help` and the checks of choices follow from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from goodgain.errors import InputError
+
+
+class Option(NamedTuple):
+    """An option of several analyses.
+
+    Attributes:
+        name: the argument in Python; on the command line `-` replaces `_`.
+        sentence: what the option does. `{other}` stands for the spelling of another option.
+        kind: the type of the value; a Path is a file, in Python also a frame.
+        default: the value if the option is not given.
+        choices: the words that the option takes, if only some.
+        metavar: what stands for the value in --help.
+    """
+
+    name: str
+    sentence: str
+    kind: type = str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """The spelling on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+def _choose(name: str, choices: tuple[str, ...], sentence: str) -> Option:
+    """Return an option that takes one of some words, by default the first."""
+    return Option(name, sentence, str, choices[0], choices)
+
+
+_GAPS = "Missing iteration numbers: close renumbers, empty treats a gap as a search without results."
+_LABELS = "Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to."
+_COLUMNS = "Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id."
+READING = (
+    _choose("gaps", ("close", "empty"), _GAPS),
+    Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
+    Option("labels", _LABELS, choices=("iteration", "subtopic")),
+    Option("columns", _COLUMNS, metavar="NAME=COLUMN,..."),
+    _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
+)
+_DOCUMENTS = "Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id."
+_OF = "Where {documents} maps ids: in the run, the qrels, or both."
+_CHUNKS = (
+    "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."
+)
+DOCUMENTS = (
+    Option("documents", _DOCUMENTS, metavar="PATTERN|FILE"),
+    _choose("documents_of", ("both", "run", "qrels"), _OF),
+    _choose("chunks", ("collapse", "repeat"), _CHUNKS),
+)
+_ORDER = "How several iterations become one ranking for classic measures."
+_MISSING = (
+    "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query."
+)
+_BOUNDS = "Also print the range of each value once unjudged results are labelled, from 0 to the largest label."
+SCORING = (
+    Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL"),
+    _choose("order", ("seen", "interleaved", "last"), _ORDER),
+    Option("provider", "The provider of ir_measures for the classic measures."),
+    _choose("missing", ("zero", "absent"), _MISSING),
+    Option("bounds", _BOUNDS, bool, default=False),
+)
+#: Tables beside runs and qrels.
+BESIDE = (
+    Option("results", "What convert --results wrote: search strings, titles, URLs and snippets.", Path),
+    Option("queries", "query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id."),
+    Option("costs", "What convert --costs wrote, or a table; may be repeated. See docs/spend.md.", Path),
+    Option("uses", "What convert --uses wrote for all systems: good documents never opened, or never cited.", Path),
+    Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
+    Option("groups", "A table of query_id and group: print values for each group too.", Path),
+)
+STATISTICS = (
+    Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
+    Option("resamples", "The number of random resamples.", int, 9_999),
+    Option("alpha", "The largest significant p; intervals have the level 1 - alpha.", float, 0.05),
+)
+OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}
+
+
+def check_choice(name: str, value: object) -> None:
+    """Raise InputError unless an option has its default value or one of its choices."""
+    default, choices = OPTIONS[name].default, OPTIONS[name].choices
+    if value != default and value not in choices:
+        raise InputError(f"{name}={value!r} is not one of {', '.join(choices)}. Choose one of them.")

@@ -1,0 +1,91 @@
+"""The options that several analyses share have one sentence, default and set of choices, in every command and function."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import goodgain as gg
+from goodgain.cli.program import program
+from goodgain.formats.documents import read_document_map
+from goodgain.measures.replicate_scores import MISSING
+from goodgain.options import OPTIONS
+
+#: These write the tables that analyses read: files in `convert`, whether to return them in `read_traces`.
+WRITES = {(name, command) for name in ("results", "queries", "costs", "uses", "outcomes") for command in ("convert",)}
+#: Option and command -> another default than the declared one: a call without measures has no rel of a measure.
+OTHER_COMMANDS = {("rel", "funnel"): 2}
+#: Option and function -> another default than the declared one.
+OTHER_FUNCTIONS = {
+    ("rel", "funnel"): 2,
+    ("rel", "pr_curve"): 1,
+    ("costs", "read_traces"): False,
+    ("uses", "read_traces"): False,
+}
+
+IN_COMMANDS = [
+    (name, option)
+    for name, command in program.commands.items()
+    for option in command.params
+    if isinstance(option, click.Option) and option.name in OPTIONS and (option.name, name) not in WRITES
+]
+IN_FUNCTIONS = [
+    (name, parameter)
+    for name in gg.__all__
+    if inspect.isfunction(getattr(gg, name))
+    for parameter in inspect.signature(getattr(gg, name)).parameters.values()
+    if parameter.name in OPTIONS and parameter.default is not inspect.Parameter.empty
+]
+
+
+@pytest.mark.parametrize(("command", "option"), IN_COMMANDS, ids=[f"{name}-{one.name}" for name, one in IN_COMMANDS])
+def test_a_shared_option_of_a_command_is_the_declared_one(command: str, option: click.Option) -> None:
+    declared = OPTIONS[str(option.name)]
+    sentence = declared.sentence.format_map({name: one.flag for name, one in OPTIONS.items()})
+    assert option.opts == [declared.flag] and str(option.help).startswith(sentence)
+    assert tuple(getattr(option.type, "choices", ())) == declared.choices
+    assert option.is_flag == (declared.kind is bool)
+    assert isinstance(option.type, click.Path) == (declared.kind is Path)
+    wanted = OTHER_COMMANDS.get((declared.name, command), declared.default)
+    assert (option.to_info_dict()["default"] or None) == (wanted or None)
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter"), IN_FUNCTIONS, ids=[f"{name}-{one.name}" for name, one in IN_FUNCTIONS]
+)
+def test_a_shared_option_of_a_function_has_the_declared_default(function: str, parameter: inspect.Parameter) -> None:
+    wanted = OTHER_FUNCTIONS.get((parameter.name, function), OPTIONS[parameter.name].default)
+    assert parameter.default == wanted
+
+
+def test_every_declared_option_is_shared_by_two_functions_or_commands() -> None:
+    users: dict[str, set[str]] = {name: set() for name in OPTIONS}
+    for command, option in IN_COMMANDS:
+        users[str(option.name)].add(command)
+    for function, parameter in IN_FUNCTIONS:
+        users[parameter.name].add(function)
+    assert {name for name, of in users.items() if len(of) < 2} == set()
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.choices])
+def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> None:
+    qrels, run = {"q": {"a": 2}}, {"q": {"a": 1.0}}
+    calls: dict[str, Any] = {
+        **dict.fromkeys(("gaps", "errors"), lambda **option: gg.read_run(run, **option)),
+        "labels": lambda **option: gg.read_qrels(qrels, **option),
+        "documents_of": lambda **option: read_document_map("(.)", of=option["documents_of"]),
+        "chunks": lambda **option: read_document_map("(.)", **option),
+        "order": lambda **option: gg.flatten(run, **option),
+        "missing": lambda **option: gg.evaluate(qrels, run, "CG", **option),
+    }
+    with pytest.raises(gg.InputError, match=f"{name}='other'") as raised:
+        calls[name](**{name: "other"})
+    assert all(choice in str(raised.value) for choice in OPTIONS[name].choices)
+
+
+def test_missing_has_the_declared_choices() -> None:
+    assert OPTIONS["missing"].choices == MISSING
