@@ -15,9 +15,9 @@ from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, ga
 from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.compare_systems import add_counts, add_fixed_iterations
 from goodgain.comparing.compare_systems import compare as compare_runs
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_question import add_counts, add_fixed_iterations
 from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
 from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.explanation import explain_runs

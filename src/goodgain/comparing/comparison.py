@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
+from goodgain.comparing.compared_values import ComparedValues
 from goodgain.comparing.comparison_tables import (
     Layout,
     find_remarks,
@@ -70,6 +72,7 @@ class Comparison:
             are those that Holm's method corrects over. Null: no number suffices. On fewer queries than the randomisation
             test needs (6 for one pair at alpha .05) the difference is null.
         baseline: the system that all others are compared with; None if all pairs are compared.
+        compared: the values as matrices; `groups`, `correlations`, `flips` and `noise` are computed from them when asked for.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
         rel: the `rel` of the call.
@@ -88,15 +91,28 @@ class Comparison:
     baseline: str | None
     notes: tuple[str, ...]
     signature: dict[str, Any]
-    groups: pl.DataFrame | None
-    correlations: pl.DataFrame | None
     outcomes: pl.DataFrame | None
     scores: Mapping[str, Scores]
     replicates: pl.DataFrame
-    flips: pl.DataFrame
-    noise: pl.DataFrame
     detectable: pl.DataFrame
+    compared: ComparedValues
     rel: float | None = None
+
+    @cached_property
+    def groups(self) -> pl.DataFrame | None:
+        return self.compared.test_groups()
+
+    @cached_property
+    def correlations(self) -> pl.DataFrame | None:
+        return self.compared.correlate()
+
+    @cached_property
+    def flips(self) -> pl.DataFrame:
+        return self.compared.tabulate_flips()
+
+    @cached_property
+    def noise(self) -> pl.DataFrame:
+        return self.compared.tabulate_noise(self.pairs)
 
     def to_text(
         self,

@@ -1,0 +1,212 @@
+"""What a comparison is asked: its measures, pairs, lines and options, checked before any run is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import ir_measures
+import polars as pl
+
+from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
+from goodgain.comparing.difference_bounds import Reach, find_reach
+from goodgain.comparing.outcomes import leave_out_ratio
+from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.statistical_tests import Settings, check_settings
+from goodgain.counting.run_in_blocks import RunFile
+from goodgain.errors import InputError, check_whole_number
+from goodgain.evaluation import score_run
+from goodgain.formats import Qrels, Run
+from goodgain.formats.query_tables import read_outcomes
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import Measures, find_results_counts, parse_measures
+from goodgain.measures.parameters import is_number
+from goodgain.measures.replicate_scores import check_missing, leave_out_empty_queries
+from goodgain.measures.scores import Scores
+
+#: The name of the system of a baseline file.
+BASELINE = "baseline"
+
+#: Limit of `detect=`.
+_LARGEST_DIFFERENCE = 1e9
+
+#: Limit of `iterations=`, which makes a measure for each iteration.
+_MOST_ITERATIONS = 1_000
+
+
+class ScoredRun(NamedTuple):
+    """The scores of a run on all measures that a comparison needs; with bounds also what its unjudged results could add."""
+
+    scores: Scores
+    reach: Reach | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """The options of `compare`, and what follows from them without a run.
+
+    `runs_of` has the names of the runs of each system, as `name_runs` returns them.
+
+    Raises:
+        InputError, MeasureError: as `compare`, for options that no run can fit.
+    """
+
+    measures: Measures
+    runs_of: Mapping[str, Sequence[str]]
+    rel: float | None = None
+    baseline: str | None = None
+    against: str | None = None
+    iterations: int | Sequence[int] | None = None
+    seed: int = 42
+    resamples: int = 9_999
+    alpha: float = 0.05
+    order: str = "seen"
+    provider: str | None = None
+    bounds: bool = False
+    groups: Any = None
+    outcomes: Any = None
+    baseline_file: Any = None
+    missing: str = "zero"
+    require: Iterable[str | Requirement] = ()
+    pass_k: int | None = None
+    detect: float | None = None
+
+    def __post_init__(self) -> None:
+        check_missing(self.missing)
+        if self.baseline_file is not None:
+            _check_baseline_file(self.runs_of, self.baseline, self.against, bounds=self.bounds)
+        if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
+            raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
+        if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
+            raise InputError(f"detect={self.detect!r}: give a difference above 0, such as 0.02")
+        if self.pass_k is not None:
+            check_whole_number("pass_k", self.pass_k, 1)
+        _ = self.pairs, self.settings, self.asked
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems, first that of the baseline file."""
+        return [*([BASELINE] if self.baseline_file is not None else []), *self.runs_of]
+
+    @property
+    def base(self) -> str | None:
+        """The system that all others are compared with."""
+        return self.baseline if self.baseline_file is None else BASELINE
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The positions of the systems to compare."""
+        return _choose_pairs(self.systems, self.base, self.against)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return check_settings(self.seed, self.resamples, self.alpha)
+
+    @cached_property
+    def table(self) -> pl.DataFrame | None:
+        """The outcomes: query_id, system and columns of numbers."""
+        return None if self.outcomes is None else leave_out_ratio(read_outcomes(self.outcomes))
+
+    @cached_property
+    def lines(self) -> list[Requirement]:
+        """The required lines on measures; those on outcomes have no replicates."""
+        solved = [] if self.table is None else self.table.columns[2:]
+        lines = [
+            parse_requirement(line, rel=self.rel, outcomes=solved) if isinstance(line, str) else line
+            for line in self.require
+        ]
+        return [line for line in lines if not isinstance(line.measure, str)]
+
+    @cached_property
+    def asked(self) -> list[ir_measures.Measure]:
+        """The measures to compare, those of the lines among them."""
+        lines = self.lines
+        asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
+        return parse_measures([*asked, *(line.measure for line in lines)])
+
+    @cached_property
+    def needed(self) -> list[ir_measures.Measure]:
+        """The measures, and the counts that a comparison of them needs."""
+        return add_counts(self.asked)
+
+    def read_baseline(self, qrels: Qrels) -> Scores | None:
+        """Return the scores of the baseline file; None without one."""
+        if self.baseline_file is None:
+            return None
+        return read_baseline(self.baseline_file, qrels, self.needed, order=self.order, missing=self.missing)
+
+    def score_run(self, qrels: Qrels, run: Run | RunFile) -> Scores:
+        """Score a run on all needed measures; notices are on those that were asked."""
+        options: dict[str, Any] = {"order": self.order, "provider": self.provider, "bounds": self.bounds}
+        unasked = [measure for measure in self.needed if measure not in self.asked]
+        return score_run(qrels, run, self.needed, rel=self.rel, **options, low=False, unasked=unasked)
+
+    def finish_run(self, qrels: Qrels, run: Run | RunFile, scores: Scores, kept: Scores | None) -> ScoredRun:
+        """Leave out the values of queries without results; check that the providers are those of the baseline file."""
+        if kept is not None:
+            check_providers(self.baseline_file, kept.signature, scores.signature, map(str, self.needed))
+        scores = leave_out_empty_queries(scores, self.asked)
+        reach = find_reach(scores, qrels, run, self.needed, order=self.order) if self.bounds else None
+        return ScoredRun(scores, reach)
+
+    def check_reading(self, run: Run | RunFile, kept: Scores | None) -> None:
+        """Raise `InputError` if a run was read with other options than the baseline file."""
+        if kept is not None:
+            check_options(self.baseline_file, kept.signature, run.reading._asdict())
+
+
+def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
+    """Raise `InputError` for what does not go together with a baseline file."""
+    if bounds:
+        raise InputError("bounds=True needs the run of every system. Leave out baseline_file= or bounds=True.")
+    if against is not None or baseline not in (None, BASELINE):
+        raise InputError("baseline_file= is the baseline. Leave out baseline= and against=.")
+    if BASELINE in runs:
+        raise InputError(f"a run and the system of baseline_file= are both called {BASELINE}. Rename the run.")
+
+
+def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
+    if baseline is not None and baseline not in names:
+        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+    if against not in (None, "previous"):
+        raise InputError(f"against={against!r}: give 'previous', or name a baseline for all systems with baseline=")
+    if against is not None and baseline is not None:
+        raise InputError(
+            f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
+        )
+    every = range(len(names))
+    if against is not None:
+        return [(system, system - 1) for system in every[1:]]
+    if baseline is not None:
+        return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+    return [(system, other) for other in every for system in every[other + 1 :]]
+
+
+def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return the measures, and the counts of iterations and results that a comparison of them needs."""
+    return parse_measures([*measures, NumIter, NumResults, *find_results_counts(measures).values()])
+
+
+def add_fixed_iterations(
+    measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
+) -> list[ir_measures.Measure]:
+    """Return the measures, each of ours without @ at fixed iterations: before it 1..iterations, or the listed ones alone."""
+    if iterations is None:
+        return list(measures)
+    if isinstance(iterations, Sequence):
+        numbers: Sequence[int] = [check_whole_number("iterations", number, 1) for number in iterations]
+    else:
+        numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
+    if not 0 < len(numbers) <= _MOST_ITERATIONS:
+        raise InputError(f"iterations={iterations}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
+    found: list[ir_measures.Measure] = []
+    for measure in measures:
+        if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
+            found += [measure @ number for number in numbers]
+            if isinstance(iterations, Sequence):
+                continue
+        found.append(measure)
+    return parse_measures(found)
