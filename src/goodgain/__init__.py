@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from goodgain.comparing.use_of_documents import Funnel, funnel
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.evaluation import evaluate, flatten
+    from goodgain.experiments.doors import report
+    from goodgain.experiments.experiment import Experiment
     from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.judge_agreement import Agreement, agreement
@@ -73,7 +75,6 @@ if TYPE_CHECKING:
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.ledger_and_coverage import coverage, ledger
     from goodgain.reporting.precision_recall import pr_curve
-    from goodgain.reporting.report import report
     from goodgain.reporting.spend_totals import spend
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
@@ -98,7 +99,8 @@ _LATER = (
         "Scores": "goodgain.measures.scores",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
-        "report": "goodgain.reporting.report",
+        "report": "goodgain.experiments.doors",
+        "Experiment": "goodgain.experiments.experiment",
         "spend": "goodgain.reporting.spend_totals",
     }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
@@ -131,6 +133,7 @@ __all__ = [
     "Deduplication",
     "ElevenPointAP",
     "EvidenceRecall",
+    "Experiment",
     "Explanation",
     "F",
     "Fallout",

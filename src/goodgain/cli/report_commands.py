@@ -18,7 +18,8 @@ from goodgain.cli.log_commands import group_traces, reading_options
 from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
-from goodgain.reporting.report import FORMATS, MEASURES, choose_format, gather_evidence, write_report
+from goodgain.experiments.experiment import Experiment
+from goodgain.reporting.report import FORMATS, MEASURES, choose_format, write_report
 
 
 @shared.command(
@@ -71,9 +72,9 @@ def report(
     with notices_after_output(full=True):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
         with show_progress():
-            made = gather_evidence(
-                judged, systems, list(measures), results=list(results) or None, command=command, **options
-            )
+            shared_options = {name: options.pop(name) for name in ("rel", "order", "provider")}
+            experiment = Experiment(judged, systems, **shared_options)
+            made = experiment.gather_evidence(list(measures), results=list(results) or None, command=command, **options)
             program = click.get_current_context().find_root().command
             made = replace(made, doubts=tuple(name_options(doubt, program) for doubt in made.doubts))
             text = write_report(made, found, spreadsheet=spreadsheet)

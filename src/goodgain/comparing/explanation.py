@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -203,6 +203,10 @@ def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tup
     return paired, single
 
 
+#: Returns what each system found, with the counts that the measures need.
+Search = Callable[[Qrels, Mapping[str, Run | RunFile], Sequence[Parts]], dict[str, Searched]]
+
+
 def explain_runs(
     qrels: Qrels,
     runs: Mapping[str, Run | RunFile | Sequence[Run | RunFile]],
@@ -212,8 +216,12 @@ def explain_runs(
     uses: Any = None,
     top: int = 5,
     rel: float | None = None,
+    search: Search | None = None,
 ) -> Explanation:
-    """Do what `explain` does for two systems by name, each a run that was opened, or several."""
+    """Do what `explain` does for two systems by name, each a run that was opened, or several.
+
+    `search` returns what one run of each system found; None counts them.
+    """
     several = {name: list_runs(of) for name, of in runs.items()}
     if all(len(of) == 1 for of in several.values()):
         single = {name: of[0] for name, of in several.items()}
@@ -221,29 +229,33 @@ def explain_runs(
         option = "uses=" if results is None else "results="
         raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
     else:
-        qrels, single = _pair_runs(qrels, several)
+        (qrels, single), search = _pair_runs(qrels, several), None
     check_uses(qrels, uses)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
     warn_of_labels(qrels.frame, [one.measure for one in parts.values()], rel=rel)
     opened = read_results_of([*runs], results)
-    systems = search_systems(qrels, single, [*parts.values()])
+    systems = (search or search_systems)(qrels, single, [*parts.values()])
+    shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
+    if few := describe_shared_queries(shared):
+        notice(few)
     return explain_systems(qrels, systems, parts, opened.spell_as(systems), uses=uses, top=top)
 
 
 def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts]) -> dict[str, Searched]:
     """Return what each system found, with the counts that the measures need, and notices for what may mislead."""
-    rels = find_thresholds([*(one.measure for one in parts), *(one.numerator for one in parts)])
+    rels = find_rels(parts)
 
     def search(run: Run | RunFile) -> Searched:
         whole = read_whole(run)
         return find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
 
-    systems = use_each(qrels, runs, search)
-    shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
-    if few := describe_shared_queries(shared):
-        notice(few)
-    return systems
+    return use_each(qrels, runs, search)
+
+
+def find_rels(parts: Iterable[Parts]) -> list[float]:
+    """Return the thresholds of the ledgers that an explanation needs."""
+    return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
 
 
 def explain_systems(

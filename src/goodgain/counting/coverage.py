@@ -222,10 +222,17 @@ def warn_if_misleading(
             "for any iteration. Number the iterations of the run from 1 to match the labels."
         )
     warn_if_few_shared(coverage.queries)
+    if low:
+        warn_of_low_coverage(coverage.tabulate(), labels=labels)
+
+
+def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None:
+    """Give a notice if few results of a run have a label; `coverages` has the columns of `COVERAGE`."""
+    unique, share = coverages.row(0)[2:]
     # warn_of_run reports a share of 0, unless labels are by iteration
-    if low and coverage.share is not None and coverage.share < LOW_COVERAGE and (coverage.share or labels is not None):
+    if share is not None and share < LOW_COVERAGE and (share or labels is not None):
         notice(
-            f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverage.tabulate())}); most measures count the others as not relevant. Judge more of them "
+            f"coverage is low: {share:.2f} of the {unique:,} unique results have a label (by iteration "
+            f"{list_shares(coverages)}); most measures count the others as not relevant. Judge more of them "
             "(goodgain pool lists them), or see their possible effect with bounds=True."
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
@@ -109,6 +110,18 @@ class Scores:
         """Name of a measure -> the number of queries with a value."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
+
+    def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
+        """Return the scores of these measures alone, in this order; without those of replicates."""
+        names = [str(one) for one in measures]
+        kept = ["query_id", *names]
+        return replace(
+            self,
+            means={name: self.means[name] for name in names},
+            _ours=self._ours.select(cs.by_name(*kept, require_all=False)),
+            _classic=self._classic.filter(pl.col("measure").is_in(names)),
+            _raised=None if self._raised is None else self._raised.select(cs.by_name(*kept, require_all=False)),
+        )
 
     def to_polars(self) -> pl.DataFrame:
         """Return `per_query`."""

@@ -136,14 +136,21 @@ def curve(
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
     asked = parse_curve_measures(measures, rel)
-    if upto is not None:
-        check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
-    check_over(over, costs, at, upto)
-    check_costs_of_runs(costs, runs)
+    check_curve_options(runs, upto=upto, over=over, costs=costs, at=at)
     settings = check_settings(seed, resamples, alpha, least=0)
     counted = count_systems(qrels, runs, asked, documents, documents_of, chunks, columns=columns, rel=rel)
     paid = read_costs(costs) if over is not None and OVER[over] is None else None
     return tabulate_curve(counted, asked, settings, upto=upto, over=over, costs=paid, at=at)
+
+
+def check_curve_options(
+    runs: Mapping[str, Any], *, upto: int | None, over: str | None, costs: Any, at: Sequence[float] | None
+) -> None:
+    """Raise `InputError` for options of a curve that are out of range, or do not go together."""
+    if upto is not None:
+        check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
+    check_over(over, costs, at, upto)
+    check_costs_of_runs(costs, runs)
 
 
 def tabulate_curve(

@@ -77,8 +77,7 @@ def pr_curve(
     """
     systems = check_systems(runs)
     check_order(order)
-    if points not in ("eleven", "all"):
-        raise InputError(f"points={points!r} is not 'eleven' or 'all'")
+    check_points(points)
     check_rel(rel)
     judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
     warn_of_rel(judged.frame, rel)
@@ -86,6 +85,12 @@ def pr_curve(
     return stack_systems(
         {name: interpolate(of, judged.query_ids, points=points, per_query=per_query) for name, of in hits.items()}
     )
+
+
+def check_points(points: str) -> None:
+    """Raise `InputError` for an unknown choice of points."""
+    if points not in ("eleven", "all"):
+        raise InputError(f"points={points!r} is not 'eleven' or 'all'")
 
 
 def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
@@ -97,16 +102,16 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
     return found if per_query else _average_steps(found, len(query_ids))
 
 
-def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
+def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str, *, low: bool = True) -> pl.DataFrame:
     """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
     R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
-    rank or any later one.
+    rank or any later one. `low=False` leaves the notice on low coverage to the caller.
     """
     check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found = consume_batches(
-        lambda batches: _collect_hits(batches, qrels, run, rel), qrels, run, rels=[rel], ranking=request
+        lambda batches: _collect_hits(batches, qrels, run, rel, low=low), qrels, run, rels=[rel], ranking=request
     )
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
@@ -115,7 +120,9 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.Da
     return ranked.select("query_id", "R", "so_far", precision=highest)
 
 
-def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, run: Run | RunFile, rel: float) -> pl.DataFrame:
+def _collect_hits(
+    batches: Iterator[QueryBatch], qrels: Qrels, run: Run | RunFile, rel: float, *, low: bool
+) -> pl.DataFrame:
     of_queries = QrelsByQuery(qrels)
     tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
@@ -127,7 +134,7 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, run: Run | RunFil
             judgments = number_judgments(of_queries.take(batch))
             found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
     counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
-    warn_of_run(qrels, run, measure_coverage(counts))
+    warn_of_run(qrels, run, measure_coverage(counts), low=low)
     return pl.concat(found)
 
 

@@ -7,47 +7,34 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from goodgain.comparing.causes import Parts, divide_measure
-from goodgain.comparing.compare_systems import compare
+import polars as pl
+
+from goodgain.comparing.causes import Parts, Searched, divide_measure
+from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import Layout, build_brief_grids, build_grids, build_legend
-from goodgain.comparing.explanation import explain_systems, search_systems
+from goodgain.comparing.explanation import explain_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.counting.run_in_blocks import read_whole
-from goodgain.counting.run_opening import open_systems
-from goodgain.errors import (
-    GoodgainNotice,
-    InputError,
-    MeasureError,
-    check_whole_number,
-    collect_notices,
-    import_extra,
-    notice,
-)
-from goodgain.evaluation import evaluate
+from goodgain.errors import InputError, MeasureError, check_whole_number, import_extra
 from goodgain.files.escaping import escape_controls, guard_formulas
-from goodgain.files.opening import make_path
-from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
-from goodgain.formats.any_source import Columns
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.systems import check_systems, list_runs
+from goodgain.formats.systems import list_runs
 from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
+from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import NO_LABEL
-from goodgain.reporting.iteration_curves import curve
-from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.reporting.page_data import Evidence, build_data, list_queries
 from goodgain.reporting.page_pictures import draw_all
 from goodgain.reporting.page_sentences import (
@@ -60,7 +47,6 @@ from goodgain.reporting.page_sentences import (
     describe_words,
     list_doubts,
 )
-from goodgain.reporting.precision_recall import pr_curve
 
 #: The measures of a report that names none.
 MEASURES = "nDCG@10 nCG nDCGG SRR"
@@ -69,83 +55,6 @@ FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "j
 #: The largest number of curves.
 _MOST_CURVES = 4
 _PAGE = Path(__file__).parent / "page"
-
-
-def report(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    path: str | os.PathLike[str],
-    measures: Measures = MEASURES,
-    *,
-    rel: float | None = None,
-    results: Any = None,
-    queries: Any = None,
-    uses: Any = None,
-    groups: Any = None,
-    details: int = 200,
-    format: str | None = None,  # noqa: A002  # as in read_traces
-    spreadsheet: bool = False,
-    order: str = "seen",
-    provider: str | None = None,
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> Path:
-    """Write a report: which system is better at what, whether that is beyond noise, and where and why.
-
-    The page is one file without a network: sentences, tables, plots, every query, and for the queries that changed most each
-    search with its results. All systems are compared with the first one. One system alone is shown without a comparison.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values are means over
-            them; causes and searches are those of the first run.
-        path: the file to write: .html, .md, .csv or .json, or any name with `format`.
-        measures: names, measure objects or both. The first one with causes (see `explain`) is explained; without one, CG is.
-        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
-        results: what `read_traces` returned, or a file of it, for search strings, titles and addresses: one of all
-            systems, or a list of one each.
-        queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
-        uses: what `funnel` takes: says which good documents were never opened, or never cited.
-        groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
-        details: for how many queries the page lists all results: those that changed most.
-        format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: by the name's ending.
-        spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
-        order, provider: as in `compare`.
-        columns, documents, documents_of, chunks: as in `evaluate`.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        InputError: input that cannot be read, a file that cannot be written, or jinja2 is not installed (for the page).
-        MeasureError: a measure is unknown.
-
-    >>> import tempfile
-    >>> examples = "qrels_examples/redundancy/"
-    >>> runs = {name: f"{examples}{name}.run" for name in ("repeating", "lean")}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     report(examples + "qrels.txt", runs, f"{folder}/report.html", "CG@2 SRR@2").name
-    'report.html'
-    """
-    target = make_path(path, "the file of the report")
-    form = choose_format(target, format)
-    runs = check_systems(runs)
-    files = {"results": results, "queries": queries, "uses": uses, "groups": groups}
-    given = {"rel": rel, "details": details, "order": order, "provider": provider, "format": format}
-    is_plain = columns is None and documents is None
-    command = _write_command(qrels, runs, path, measures, files, given) if is_plain else None
-    judged, systems = open_systems(
-        qrels, runs, columns=columns, documents=documents, documents_of=documents_of, chunks=chunks
-    )
-    made = gather_evidence(
-        judged, systems, measures, rel=rel, details=details, order=order, provider=provider, command=command, **files
-    )
-    text = write_report(made, form, spreadsheet=spreadsheet)
-    with atomic_write(target) as out:
-        out.write(text.encode())
-    return target
 
 
 def choose_format(path: Path, given: str | None) -> str:
@@ -160,7 +69,7 @@ def choose_format(path: Path, given: str | None) -> str:
     return found
 
 
-def _write_command(
+def write_command(
     qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
     """Return the command for a call with files alone; None for data in memory."""
@@ -176,81 +85,99 @@ def _write_command(
     return shlex.join(["goodgain", *map(str, words)])
 
 
+class Plan(NamedTuple):
+    """The measures of a report.
+
+    Attributes:
+        asked: those of the call.
+        explained: the measure whose differences are explained, with its parts.
+        measured: the measures to compare.
+        curves: the measures to draw over iterations.
+    """
+
+    asked: list[Any]
+    explained: Parts
+    measured: list[Any]
+    curves: list[Any]
+
+    @classmethod
+    def of(cls, measures: Measures, rel: float | None) -> Plan:
+        asked = parse_measures(measures, rel=rel)
+        explained = _choose_explained(asked, rel)
+        return cls(asked, explained, parse_measures([*asked, explained.measure]), _list_curves(asked, rel))
+
+    @property
+    def good(self) -> float:
+        """The smallest good label."""
+        return self.explained.measure.rel
+
+
+class Findings(NamedTuple):
+    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
+
+    `comparison` is that of all systems with the first one; None for one system.
+    """
+
+    scores: Mapping[str, Scores]
+    comparison: Comparison | None
+    searched: Mapping[str, Searched]
+    curves: pl.DataFrame
+    recalls: pl.DataFrame
+    ledgers: Mapping[str, pl.DataFrame]
+
+
 def gather_evidence(
     qrels: Qrels,
-    runs: Mapping[str, Any],
-    measures: Measures,
+    plan: Plan,
+    of: Findings,
     *,
-    rel: float | None,
-    results: Any,
-    queries: Any,
-    uses: Any,
-    groups: Any,
-    details: int,
-    order: str,
-    provider: str | None,
-    command: str | None,
+    results: Any = None,
+    queries: Any = None,
+    uses: Any = None,
+    groups: Any = None,
+    details: int = 200,
+    command: str | None = None,
 ) -> Evidence:
-    """Compute what a report of opened runs shows; arguments as of `report`. Each notice is given once."""
+    """Join the results of analyses to what a report shows; tables and details as `report` takes them."""
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
-    several = {name: [read_whole(run) for run in list_runs(of)] for name, of in runs.items()}
-    systems = {name: of if len(of) > 1 else of[0] for name, of in several.items()}
-    firsts = {name: run for name, (run, *_) in several.items()}
-    base, *others = systems
-    given: dict[str, GoodgainNotice] = {}
+    base, *others = of.scores
+    explained = {str(plan.explained.measure): plan.explained}
+    found = read_results_of([*of.scores], results).spell_as(of.searched)
+    pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
+    uses = None if uses is None else read_uses_of([*of.scores], uses)
+    texts = None if queries is None else read_queries(queries)
+    return Evidence(
+        qrels=qrels,
+        measures={str(measure): find_direction(measure) for measure in plan.measured},
+        explained=plan.explained,
+        scores=of.scores,
+        comparison=of.comparison,
+        searched=of.searched,
+        explanations={
+            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
+        },
+        iterations=tabulate_iterations(of.searched, plan.good, found),
+        results=found,
+        uses=uses,
+        funnel=None if uses is None else funnel(qrels, uses, plan.good),
+        texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
+        groups=None if groups is None else read_groups(groups, qrels.query_ids),
+        curves=of.curves,
+        recalls=of.recalls,
+        ledgers=of.ledgers,
+        details=min(details, len(qrels.query_ids)),
+        words=dict(describe_words(plan.measured, plan.good)),
+        command=command or "Made in Python from data in memory.",
+    )
 
-    with collect_notices(lambda one: given.update({str(one): one})):
-        asked = parse_measures(measures, rel=rel)
-        parts = _choose_explained(asked, rel)
-        good = parts.measure.rel
-        measured = parse_measures([*asked, parts.measure])
-        comparison = None
-        if others:
-            options: dict[str, Any] = {"order": order, "provider": provider, "groups": groups}
-            comparison = compare(qrels, systems, measured, rel=rel, baseline=base, **options)
-            scores = dict(comparison.scores)
-        else:
-            scores = {base: evaluate(qrels, systems[base], measured, order=order, provider=provider)}
-        with collect_notices(lambda one: None):  # given above, for the same runs
-            searched = search_systems(qrels, firsts, [parts])
-            curves = curve(qrels, systems, _list_curves(asked, rel), rel=rel)
-            recalls = pr_curve(qrels, firsts, order=order, rel=good)
-            ledgers = {name: ledger(qrels, run, rel=good) for name, run in firsts.items()}
-        found = read_results_of([*systems], results).spell_as(searched)
-        pairs = {name: {one: searched[one] for one in (base, name)} for name in others}
-        explained = {str(parts.measure): parts}
-        uses = None if uses is None else read_uses_of([*systems], uses)
-        texts = None if queries is None else read_queries(queries)
-        evidence = Evidence(
-            qrels=qrels,
-            measures={str(measure): find_direction(measure) for measure in measured},
-            explained=parts,
-            scores=scores,
-            comparison=comparison,
-            searched=searched,
-            explanations={
-                name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
-            },
-            iterations=tabulate_iterations(searched, good, found),
-            results=found,
-            uses=uses,
-            funnel=None if uses is None else funnel(qrels, uses, good),
-            texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
-            groups=None if groups is None else read_groups(groups, qrels.query_ids),
-            curves=curves,
-            recalls=recalls,
-            ledgers=ledgers,
-            details=min(details, len(qrels.query_ids)),
-            words=dict(describe_words(measured, good)),
-            command=command or "Made in Python from data in memory.",
-        )
-    for text, one in given.items():
-        notice(text, minor=one.minor)
-    heard = [text for text, one in given.items() if not one.minor]
+
+def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
+    """Return what a report shows, with the notices of its analyses among what to distrust."""
+    heard = [*notices]
     if evidence.has_replicates:
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
-    return replace(evidence, doubts=tuple(list_doubts(comparison, heard)))
+    return replace(evidence, doubts=tuple(list_doubts(evidence.comparison, heard)))
 
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:

@@ -91,12 +91,7 @@ def spend(
     >>> spend(qrels, {"agent": frame}, costs, resamples=0).select("quantity", "value", "queries").rows()
     [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
     """
-    price = price_per_search
-    if price is not None and not (is_number(price) and price >= 0):
-        raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
-    if outcomes is not None and costs is None:
-        raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
-    check_costs_of_runs(costs, runs)
+    check_spend_options(runs, price_per_search, costs, outcomes)
     settings = check_settings(seed, resamples, alpha, least=0)
     gain = check_along_iterations(parse_measure("CG", rel=rel), "spend")
     counted = count_systems(qrels, runs, [gain], documents, documents_of, chunks, columns=columns, rel=rel)
@@ -106,9 +101,18 @@ def spend(
         settings,
         costs=None if costs is None else read_costs(costs),
         outcomes=None if outcomes is None else read_outcomes(outcomes),
-        price=price,
+        price=price_per_search,
         per_query=per_query,
     )
+
+
+def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
+    """Raise `InputError` for options of `spend` that are out of range, or do not go together."""
+    if price is not None and not (is_number(price) and price >= 0):
+        raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
+    if outcomes is not None and costs is None:
+        raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
+    check_costs_of_runs(costs, runs)
 
 
 def tabulate_spend(

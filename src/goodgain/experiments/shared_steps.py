@@ -1,0 +1,171 @@
+"""The steps that analyses of one experiment share: opened runs, scores, counts and first occurrences, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import ir_measures
+import polars as pl
+
+from goodgain.comparing.causes import Parts, Searched, find_documents
+from goodgain.comparing.comparison_question import add_counts
+from goodgain.comparing.explanation import find_rels
+from goodgain.counting.coverage import measure_coverage, warn_of_low_coverage
+from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
+from goodgain.counting.query_batches import tally_run
+from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.counting.run_opening import map_documents, open_run
+from goodgain.counting.unjoined_documents import warn_of_run
+from goodgain.errors import NoticesOfSystems
+from goodgain.evaluation import check_iterations, score_run
+from goodgain.experiments.kept_results import KeptResults, key_of_options, make_key
+from goodgain.formats import Qrels, Run
+from goodgain.formats.any_source import check_columns_used
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import name_runs
+from goodgain.measures.scores import Scores
+from goodgain.options import DOCUMENTS, READING, SCORING
+from goodgain.reporting.precision_recall import find_hits
+
+T = TypeVar("T")
+
+
+class Opened(NamedTuple):
+    """Qrels and runs in memory, on an engine, or as large files.
+
+    Attributes:
+        runs: the name of each run -> the run.
+        names: system -> the names of its runs.
+        shown: the name of each run in notices; nothing for the only one.
+    """
+
+    qrels: Qrels
+    runs: Mapping[str, Run | RunFile]
+    names: Mapping[str, list[str]]
+    shown: Mapping[str, str]
+
+    def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
+        """Return the name of each run -> what `use` returns for it. Notices name the systems that they concern."""
+        found = {}
+        with NoticesOfSystems() as notices:
+            for name, run in self.runs.items():
+                run.warned.clear()  # another analysis may have given the same notice, and this one has its own notes
+                with notices.of(self.shown[name]):
+                    found[name] = use(name, run)
+        return found
+
+
+class SharedSteps:
+    """The steps of an experiment, kept by the options that they depend on."""
+
+    def __init__(self, qrels: Any, systems: Mapping[str, Any], options: Mapping[str, Any], kept: KeptResults) -> None:
+        self._qrels, self.systems = qrels, systems
+        self._options, self._kept = options, kept
+
+    def _keep(self, name: str, groups: Sequence[Any], own: Sequence[Any], make: Callable[[], T]) -> T:
+        key = (name, key_of_options(self._options, groups), make_key(own))
+        return self._kept.keep(key, make)
+
+    @property
+    def opened(self) -> Opened:
+        return self._keep("opened", [READING, DOCUMENTS], (), self._open)
+
+    def _open(self) -> Opened:
+        systems, options = self.systems, self._options
+        columns, errors = options["columns"], options["errors"]
+        judged = load_qrels(self._qrels, labels=options["labels"], errors=errors, columns=columns)
+        named, names = name_runs(systems)
+        alone, _ = name_runs({"": next(iter(systems.values()))})
+        shown = dict(zip(named, alone if len(systems) == 1 else named, strict=True))
+        opened: dict[str, Any] = {}
+        with NoticesOfSystems() as notices:
+            for name, source in named.items():
+                with notices.of(shown[name]):
+                    numbering = {one: options[one] for one in ("gaps", "first")}
+                    run = open_run(source, errors=errors, columns=columns, **numbering)
+                    check_columns_used(columns or {}, run, judged)
+                    # a copy: notices about the user's own run are not those of this experiment
+                    opened[name] = replace(run, warned=set()) if isinstance(run, RunFile) else copy(run)
+                    if not isinstance(run, RunFile):
+                        opened[name].warned = set()
+        judged, opened = map_documents(judged, opened, *(options[option.name] for option in DOCUMENTS))
+        return Opened(judged, opened, names, shown)
+
+    def score_runs(
+        self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
+    ) -> dict[str, Scores]:
+        """Return the scores of each run on measures, and on the counts that a comparison of them needs too.
+
+        `needed` are all of these; None leaves the counts out if a run may lack iterations, which only they would need.
+        """
+        opened = self.opened
+        is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
+        needed = needed or (list(asked) if is_unsure else add_counts(asked))
+
+        def make() -> dict[str, Scores]:
+            options = {name: self._options[name] for name in ("rel", "order", "provider", "bounds")}
+            unasked = [measure for measure in needed if measure not in asked]
+
+            def score(_: str, run: Run | RunFile) -> Scores:
+                return score_run(opened.qrels, run, needed, **options, low=False, unasked=unasked)
+
+            return opened.use_each(score)
+
+        return self._keep("scores", [READING, DOCUMENTS, SCORING], [asked, needed], make)
+
+    def count_runs(self, rels: Sequence[float], *, iterates: bool = True) -> dict[str, dict[float, Counts]]:
+        """Return ledgers and pools of each run. `iterates=False` is for what ignores iterations: it has fewer notices."""
+        opened = self.opened
+
+        def count(_: str, run: Run | RunFile) -> dict[float, Counts]:
+            check_iterations(run, needed=True)
+            tallied = tally_run(opened.qrels, run, rels=rels).sort("query_id", "iteration")
+            return ledger_and_pools(tallied, count_pools(opened.qrels.judgments, rels=rels), rels=rels)
+
+        reading = [READING, DOCUMENTS]
+        counts = self._keep("counts", reading, rels, partial(opened.use_each, count))
+
+        def warn(name: str, run: Run | RunFile) -> None:
+            coverage = measure_coverage(counts[name])
+            warn_of_run(opened.qrels, run, coverage, low=False, iterated=run if iterates else None)
+
+        self._keep("notices on runs", reading, [iterates], partial(opened.use_each, warn))
+        return counts
+
+    def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
+        """Give the notices on low coverage; `coverages` has the columns of `COVERAGE` for each run."""
+        opened = self.opened
+
+        def warn(name: str, _: Any) -> None:
+            warn_of_low_coverage(coverages[name], labels=opened.qrels.labels)
+
+        self._keep("low coverage", [READING, DOCUMENTS], (), partial(opened.use_each, warn))
+
+    def search(
+        self, qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts], *, names: Mapping[str, str]
+    ) -> dict[str, Searched]:
+        """Return what one run of each system found; `names`: system -> the name of the run."""
+        rels = find_rels(parts)
+        counts = self.count_runs(rels)
+
+        def find(system: str) -> Searched:
+            return find_documents(qrels, read_whole(runs[system]), counts[names[system]])
+
+        reading = [READING, DOCUMENTS]
+        return {
+            system: self._keep("found documents", reading, [names[system], rels], partial(find, system))
+            for system in runs
+        }
+
+    def find_hits(self, rel: float) -> dict[str, pl.DataFrame]:
+        """Return the relevant documents in the ranking of each run, for curves of precision over recall."""
+        opened = self.opened
+
+        def find(_: str, run: Run | RunFile) -> pl.DataFrame:
+            return find_hits(opened.qrels, run, rel, self._options["order"], low=False)
+
+        return self._keep("hits", [READING, DOCUMENTS, SCORING], [rel], partial(opened.use_each, find))

@@ -1,0 +1,319 @@
+"""An experiment gives what the doors give; its results do not depend on what was asked before, or with other options."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import goodgain as gg
+from goodgain.comparing import pairs_table
+from goodgain.counting import query_batches, run_opening
+from goodgain.experiments.analyses import GROUPS
+from goodgain.experiments.kept_results import make_key
+from goodgain.reporting import iteration_curves
+
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+
+FOLDER = "qrels_examples/two_agents/"
+QRELS, COSTS, GROUPS_FILE, OUTCOMES = (
+    f"{FOLDER}{name}" for name in ("qrels.txt", "costs.csv", "groups.csv", "outcomes.csv")
+)
+SYSTEMS = {"quick": f"{FOLDER}quick.run", "late": f"{FOLDER}late.run"}
+MEASURES = "nDCG@10 nCG@6 SRR@6 P@5"
+
+
+def make_runs(seed: int) -> tuple[dict[str, dict[str, int]], list[pl.DataFrame]]:
+    """Qrels and five runs whose numbers of iterations, ids and labels answer to each option."""
+    chosen = random.Random(seed)
+    qrels = {
+        f"q{q}": {f"d{d}": chosen.choice([0, 0, 1, 2, 3]) for d in chosen.sample(range(20), 12)} for q in range(22)
+    }
+    runs = []
+    for _ in range(5):
+        rows = [
+            (f"q{q}", 2 * i, f"d{chosen.randrange(20)}#{chosen.randrange(2)}", float(chosen.random()))
+            for q in range(22)
+            if chosen.random() > 0.1
+            for i in range(1, chosen.randint(2, 5))
+            for _ in range(4)
+        ]
+        frame = pl.DataFrame(rows, schema=["query_id", "step", "doc_id", "score"], orient="row")
+        runs.append(frame.unique(["query_id", "step", "doc_id"], maintain_order=True))
+    return qrels, runs
+
+
+def compare_results(found: Any, wanted: Any) -> None:
+    """Raise unless two results of one analysis are equal to the last digit."""
+    if isinstance(wanted, pl.DataFrame):
+        assert_frame_equal(found, wanted, check_exact=True)
+    elif isinstance(wanted, gg.Comparison):
+        assert found.signature == wanted.signature
+        assert set(found.notes) >= set(wanted.notes)
+        for name in ("systems", "means", "pairs", "values", "replicates", "noise", "detectable", "flips", "coverage"):
+            compare_results(getattr(found, name), getattr(wanted, name))
+        for name in ("groups", "correlations", "outcomes"):
+            one, other = getattr(found, name), getattr(wanted, name)
+            assert (one is None) == (other is None)
+            if other is not None:
+                compare_results(one, other)
+    elif isinstance(wanted, gg.Scores):
+        assert found.means == wanted.means and found.signature == wanted.signature and found.rel == wanted.rel
+        assert sorted(found.notes) == sorted(wanted.notes)
+        assert len(found.replicates) == len(wanted.replicates)
+        compare_results(found.per_query, wanted.per_query)
+        compare_results(found.coverage, wanted.coverage)
+        if wanted.by_group is not None:
+            compare_results(found.by_group, wanted.by_group)
+    elif isinstance(wanted, gg.Explanation):
+        for name in ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats"):
+            compare_results(getattr(found, name), getattr(wanted, name))
+    else:
+        assert found == wanted
+
+
+ANALYSES: dict[str, Callable[[gg.Experiment], Any]] = {
+    "evaluate": lambda x: x.evaluate(MEASURES).values,
+    "compare": lambda x: x.compare(MEASURES, baseline="new"),
+    "curve": lambda x: x.curve("nCG SRR"),
+    "ledger": lambda x: x.ledger("nCG"),
+    "coverage": lambda x: x.coverage(),
+    "pr_curve": lambda x: x.pr_curve(),
+    "explain": lambda x: x.explain("new", "third", "nCG@3"),
+    "spend": lambda x: x.spend(),
+}
+#: A value for each option that is not its default, and changes something.
+OTHERS: dict[str, Any] = {
+    "gaps": "empty",
+    "first": 0,
+    "labels": "iteration",
+    "columns": {"step": "iteration", "score": "rank_score"},
+    "errors": "skip",
+    "documents": r"^(.+)#\d+$",
+    "documents_of": "run",
+    "chunks": "repeat",
+    "rel": 3,
+    "order": "interleaved",
+    "provider": "pytrec_eval",
+    "missing": "absent",
+    "bounds": True,
+    "seed": 7,
+    "resamples": 300,
+    "alpha": 0.3,
+}
+#: What an option needs beside it.
+BESIDE: dict[str, dict[str, Any]] = {
+    "first": {"gaps": "empty"},
+    "documents_of": {"documents": r"^(.+)#\d+$"},
+    "chunks": {"documents": r"^(.+)#\d+$"},
+}
+
+
+def write_files(folder: Path) -> tuple[str, dict[str, Any]]:
+    qrels, frames = make_runs(1)
+    paths = []
+    for k, frame in enumerate(frames):
+        paths.append(str(folder / f"{k}.csv"))
+        frame.rename({"step": "iteration"} if k else {}).write_csv(paths[-1])
+    text = "".join(f"{q} {1 + len(d) % 2} {d} {label}\n" for q, of in qrels.items() for d, label in of.items())
+    (folder / "qrels.txt").write_text(text)
+    return str(folder / "qrels.txt"), {"new": paths[1], "third": paths[2], "several": [paths[3], paths[4]]}
+
+
+def run_all(experiment: gg.Experiment) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, analyse in ANALYSES.items():
+        try:
+            found[name] = analyse(experiment)
+        except gg.GoodgainError as error:
+            found[name] = str(error)
+    return found
+
+
+def test_each_option_has_another_value_here() -> None:
+    declared = {option.name: option.default for group in GROUPS for option in group}
+    assert OTHERS.keys() == declared.keys()
+    assert not [name for name, value in OTHERS.items() if value == declared[name]]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_path: Path) -> None:
+    qrels, systems = write_files(tmp_path)
+    if name == "bounds":
+        del systems["several"]
+    if name == "columns":
+        systems["third"] = str(tmp_path / "0.csv")
+    options = BESIDE.get(name, {})
+    before = gg.Experiment(qrels, systems, **options)
+    first = run_all(before)
+    changed = run_all(before.with_(**{name: OTHERS[name]}))
+    wanted = run_all(gg.Experiment(qrels, systems, **options | {name: OTHERS[name]}))
+    for analysis in ANALYSES:
+        compare_results(changed[analysis], wanted[analysis])
+        compare_results(run_all(before)[analysis] if analysis == "compare" else first[analysis], first[analysis])
+
+
+def test_analyses_are_those_of_the_doors() -> None:
+    qrels, frames = make_runs(2)
+    runs = [frame.rename({"step": "iteration"}) for frame in frames]
+    systems: dict[str, Any] = {"old": [runs[0], runs[1]], "new": runs[2], "third": runs[3]}
+    mapped: dict[str, Any] = {"documents": r"^(.+)#\d+$", "documents_of": "run"}
+    groups = pl.DataFrame({"query_id": [*qrels], "group": ["x", "y"] * 11})
+    x = gg.Experiment(qrels, systems, rel=1, **mapped)
+    single = gg.Experiment(qrels, {"new": runs[2]}, rel=1, **mapped)
+    compare_results(
+        single.evaluate(MEASURES, groups=groups), gg.evaluate(qrels, runs[2], MEASURES, rel=1, groups=groups, **mapped)
+    )
+    several = gg.Experiment(qrels, {"old": systems["old"]}, rel=1, missing="absent", **mapped)
+    compare_results(
+        several.evaluate(MEASURES), gg.evaluate(qrels, systems["old"], MEASURES, rel=1, missing="absent", **mapped)
+    )
+    own: dict[str, Any] = {
+        "baseline": "old",
+        "groups": groups,
+        "require": ["SRR@6<=.5"],
+        "detect": 0.1,
+        "iterations": 2,
+    }
+    compare_results(x.compare(MEASURES, **own), gg.compare(qrels, systems, MEASURES, rel=1, **own, **mapped))
+    compare_results(x.curve("nCG SRR"), gg.curve(qrels, systems, "nCG SRR", rel=1, **mapped))
+    compare_results(x.curve("nCG", over="results"), gg.curve(qrels, systems, "nCG", rel=1, over="results", **mapped))
+    compare_results(x.spend(), gg.spend(qrels, systems, rel=1, **mapped))
+    compare_results(single.ledger("nCG").drop("system"), gg.ledger(qrels, runs[2], rel=1, measures="nCG", **mapped))
+    compare_results(single.coverage(), gg.coverage(qrels, {"new": runs[2]}, **mapped))
+    compare_results(single.pr_curve(points="all"), gg.pr_curve(qrels, {"new": runs[2]}, points="all", **mapped))
+
+
+def test_explain_check_and_tables_beside_are_those_of_the_doors() -> None:
+    x = gg.Experiment(QRELS, SYSTEMS)
+    compare_results(x.explain("quick", "late", "nCG@3"), gg.explain(QRELS, SYSTEMS["quick"], SYSTEMS["late"], "nCG@3"))
+    compare_results(x.spend(COSTS, per_query=True), gg.spend(QRELS, SYSTEMS, COSTS, per_query=True))
+    over: dict[str, Any] = {"over": "tokens", "costs": COSTS}
+    compare_results(x.curve("nCG", **over), gg.curve(QRELS, SYSTEMS, "nCG", **over))
+    found = x.compare(MEASURES, outcomes=OUTCOMES, groups=GROUPS_FILE)
+    compare_results(found, gg.compare(QRELS, SYSTEMS, MEASURES, outcomes=OUTCOMES, groups=GROUPS_FILE))
+    lines = ["nCG@6>=baseline-1", "SRR@6<=1"]
+    wanted = gg.check(gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", baseline="quick"), lines)
+    assert list(map(str, x.check(lines))) == list(map(str, wanted))
+    with pytest.raises(AssertionError, match=r"SRR@6\\<=0"):
+        x.check("SRR@6<=0")
+    alone = gg.Experiment(QRELS, {"late": SYSTEMS["late"]})
+    assert [one.holds for one in alone.check("SRR@6<=1")] == [True]
+    with pytest.raises(AssertionError, match="SRR@6<=0"):
+        alone.check("SRR@6<=0")
+
+
+def test_a_baseline_file_stands_for_a_system(tmp_path: Path) -> None:
+    gg.compare(QRELS, SYSTEMS, MEASURES).write_baseline(tmp_path / "old.jsonl", "quick")
+    late = {"late": SYSTEMS["late"]}
+    found = gg.Experiment(QRELS, late).compare(MEASURES, baseline_file=tmp_path / "old.jsonl")
+    compare_results(found, gg.compare(QRELS, late, MEASURES, baseline_file=tmp_path / "old.jsonl"))
+
+
+def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: dict[str, int] = {}
+
+    def count(module: Any, name: str) -> None:
+        compute = getattr(module, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            key = f"{module.__name__.rpartition('.')[2]}.{name}"
+            made[key] = made.get(key, 0) + 1
+            return compute(*args, **options)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(query_batches, "find_first_occurrences")
+    count(pairs_table, "bootstrap_interval")
+    count(iteration_curves, "bootstrap_interval")
+    x = gg.Experiment(QRELS, SYSTEMS)
+    for _ in range(2):
+        x.evaluate("nDCG@10 nCG nDCGG SRR")
+        x.compare("nDCG@10 nCG nDCGG SRR", baseline="quick", groups=None)
+        x.curve("nCG nDCGG SRR")
+        x.ledger()
+        x.explain("quick", "late", "nCG")
+        x.report(tmp_path / "report.json")
+    assert made["pairs_table.bootstrap_interval"] == 1
+    assert made["iteration_curves.bootstrap_interval"] == 1
+    assert made["query_batches.find_first_occurrences"] == 2 * 3  # scores, counts, precision over recall
+
+
+def test_large_files_are_read_once_for_evaluate_and_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    blocks = run_opening.RunFile.blocks
+
+    def count(run: Any) -> Any:
+        read.append(run.name)
+        return blocks(run)
+
+    monkeypatch.setattr(run_opening, "LARGE", 1_000)
+    monkeypatch.setattr(run_opening.RunFile, "blocks", count)
+    x = gg.Experiment(QRELS, SYSTEMS)
+    scores, comparison = x.evaluate(MEASURES), x.compare(MEASURES)
+    assert read == [*SYSTEMS]
+    monkeypatch.undo()
+    compare_results(comparison, gg.compare(QRELS, SYSTEMS, MEASURES))
+    for name, run in SYSTEMS.items():
+        assert scores[name, "nCG@6"] == gg.evaluate(QRELS, run, MEASURES)["nCG@6"]
+
+
+def test_a_notice_comes_once_and_stands_in_each_result_that_it_concerns() -> None:
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    x = gg.Experiment({"q": {"a": 3}}, {"one": run, "two": run})
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        first, second, compared = x.evaluate("SRE"), x.evaluate("SRE"), x.compare("SRE")
+        later = x.with_(seed=7).evaluate("SRE")
+    texts = [str(one.message) for one in given]
+    assert len(texts) == len(set(texts)) and any("no iterations" in text for text in texts)
+    assert Path(given[0].filename) == Path(__file__)
+    for result in (first, second, compared, later):
+        assert any("no iterations" in note for note in result.notes)
+    own = gg.read_run(run)  # notices given before, elsewhere, do not count
+    for _ in range(2):
+        found = gg.Experiment({"q": {"a": 3}}, {"one": own}).evaluate("SRE")
+        assert any("no iterations" in note for note in found.notes)
+    assert not own.warned
+
+
+def test_scores_of_several_systems_are_one_table_and_say_how_to_read_them() -> None:
+    found: Any = gg.Experiment(QRELS, {"quick": [SYSTEMS["quick"], SYSTEMS["late"]], "late": SYSTEMS["late"]}).evaluate(
+        "CG@3"
+    )
+    assert found.values.columns == ["system", "replicate", "query_id", "measure", "value"]
+    assert found.values.select("system", "replicate").unique(maintain_order=True).rows() == [
+        ("quick", 1), ("quick", 2), ("late", None)
+    ]  # fmt: skip
+    assert found["late", "CG@3"] == gg.evaluate(QRELS, SYSTEMS["late"], "CG@3")["CG@3"]
+    with pytest.raises(gg.InputError, match=r'\["late", "CG@3"\]'):
+        found["CG@3"]
+    with pytest.raises(AttributeError, match=r"\.values"):
+        found.mean()
+    with pytest.raises(gg.InputError, match="quick, late"):
+        found["nobody", "CG@3"]
+
+
+def test_an_experiment_does_not_change_and_can_be_pickled() -> None:
+    x = gg.Experiment(QRELS, SYSTEMS, rel=1)
+    other = x.with_(rel=3)
+    assert "rel=3" in repr(other) and "rel=1" in repr(x)
+    compare_results(pickle.loads(pickle.dumps(other)).curve("CG"), other.curve("CG"))
+    with pytest.raises(gg.InputError, match="depth="):
+        x.with_(depth=3)
+    with pytest.raises(gg.InputError, match="order='sen'"):
+        gg.Experiment(QRELS, SYSTEMS, order="sen")
+
+
+def test_tables_are_told_apart_by_identity_and_words_by_value() -> None:
+    one, other = pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})
+    assert make_key(one) == make_key(one) != make_key(other)
+    assert make_key(Path("a")) == make_key(Path("a")) != make_key("a")
+    assert make_key(True) != make_key(1)
