@@ -23,7 +23,7 @@ from goodgain.comparing.comparison_tables import Layout, render_briefly, render_
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import ANY_WIDTH
-from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes

@@ -14,7 +14,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, format_signature, print_values
-from goodgain.comparing.requirements import parse_requirement
+from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems

@@ -32,7 +32,7 @@ from goodgain.comparing.replicate_tables import (
     tabulate_noise,
     tabulate_replicates,
 )
-from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile

@@ -41,8 +41,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         return runs[0]
     queries = join_queries([of.queries for of in runs])
     tables = [find_values(of, queries, missing) for of in runs]
-    averaged = pl.concat(tables).group_by("query_id", "measure").agg(pl.col("value").mean())
     position = {str(measure): k for k, measure in enumerate(measures)}
+    asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
+    averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
     values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
     means = {
@@ -123,7 +124,7 @@ def leave_out_empty_queries(of: Scores, measures: Sequence[ir_measures.Measure])
     lacking = {str(measure) for measure in measures if needs_results(measure)}
     if not lacking:
         return of
-    values = leave_out_empty(of.per_query.select("query_id", "measure", "value"), measures)
+    values = leave_out_empty(of.every_value, measures)
     known = values.filter(pl.col("measure").is_in(lacking)).drop_nulls("value").group_by("measure").agg("value")
     found = {name: math.fsum(of_measure) / len(of_measure) for name, of_measure in known.iter_rows()}
     means: dict[str, float | None] = of.means | dict.fromkeys(lacking) | found
