@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -117,6 +119,18 @@ def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: 
         expected = "has no value of nCG@3" if value == "null" else f"has {value}, and nCG@3 is from 0 to 1"
         assert f"row {at + 2} " in said and expected in said, said
     assert "of 125 rows" in _compare_with(path, [first, *rows[:-1]])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, lambda data: b"\x28\xb5\x2f\xfd" + data])
+def test_a_file_whose_rows_look_like_compressed_data_is_refused(
+    tmp_path: Path, kept: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Polars unpacks such rows by itself, without any limit."""
+    first, rows = kept.read_bytes().split(b"\n", 1)
+    path = tmp_path / "packed.jsonl"
+    path.write_bytes(first + b"\n" + pack(rows))
+    with pytest.raises(InputError, match=r"packed\.jsonl: is not a baseline file \(its second line is not a JSON object\)"):
+        quietly(QRELS, {"late": LATE}, "nCG@3", baseline_file=path)
 
 
 def test_a_graded_measure_without_a_value_is_read_back(tmp_path: Path) -> None:

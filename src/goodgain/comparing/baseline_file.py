@@ -96,6 +96,8 @@ def read_baseline(
         about = msgspec.json.decode(first, type=_About)
         if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
+        if not rest.startswith(b"{"):  # Polars would unpack bytes that begin like compressed ones, without a limit
+            raise ValueError("its second line is not a JSON object")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
     except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
@@ -137,7 +139,8 @@ def read_baseline(
 def check_options(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Raise `InputError` if a baseline file was made with other values of some options than those `here`."""
     of_file = {**_DEFAULTS, **signature}
-    if differing := [name for name, value in here.items() if of_file[name] != value]:
+    differing = [name for name, value in here.items() if of_file[name] != value and name != "columns"]
+    if differing:  # columns= renames what another file calls its columns: it changes no value
         told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
         raise InputError(f"{path}: was made with {told}. Use the same, or write the file again.")
 
