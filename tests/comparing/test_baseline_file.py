@@ -129,7 +129,9 @@ def test_a_file_whose_rows_look_like_compressed_data_is_refused(
     first, rows = kept.read_bytes().split(b"\n", 1)
     path = tmp_path / "packed.jsonl"
     path.write_bytes(first + b"\n" + pack(rows))
-    with pytest.raises(InputError, match=r"packed\.jsonl: is not a baseline file \(its second line is not a JSON object\)"):
+    with pytest.raises(
+        InputError, match=r"packed\.jsonl: is not a baseline file \(its second line is not a JSON object\)"
+    ):
         quietly(QRELS, {"late": LATE}, "nCG@3", baseline_file=path)
 
 

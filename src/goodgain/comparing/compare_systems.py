@@ -37,7 +37,7 @@ from goodgain.comparing.statistical_tests import Matrix, Settings, check_setting
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, check_whole_number, collect_notices, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
@@ -167,7 +167,9 @@ def compare(
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
     judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
+    of_labels: list[Note] = []
+    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+        warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
     needed = add_counts(asked)
     scores = {}
     if baseline_file is not None:
@@ -221,6 +223,7 @@ def compare(
     replicates = tabulate_replicates(replicates_of, better)
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     notes = [
+        *of_labels,
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
         *list_replicate_notes(scores, replicates_of, len(query_ids)),

@@ -46,7 +46,10 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
         else "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
     )
     example = "" if chunk else _show_example(judgments, rows)
-    notice(f"coverage is low: none of the {described} has a label{example}. {remedy}")
+    notice(
+        f"coverage is low: none of the {described} has a label{example}. {remedy}",
+        of_several=(f"coverage is low: no result has a label. {remedy}", f"{described}{example}"),
+    )
 
 
 class _Chunk(NamedTuple):

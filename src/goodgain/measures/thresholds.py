@@ -103,10 +103,10 @@ def _warn_of_differing_thresholds(
     for measure in measures:
         if measure.NAME == "SRR":  # a repeat counts whatever its label
             continue
-        threshold, is_named = _find_rel(measure), measure.params.get("rel", rel) != rel
-        if (
-            threshold is not None and threshold <= largest and not is_named
-        ):  # above the largest there is a notice already
+        own = measure.params.get("rel")
+        is_default = own is None or (own == rel and isinstance(measure, IterationMeasure))
+        threshold = _find_rel(measure) if is_default else None
+        if threshold is not None and threshold <= largest:  # above the largest there is a notice already
             by_rel.setdefault(threshold, []).append(measure)
     if len(by_rel) < 2:
         return
