@@ -10,7 +10,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
+from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
@@ -177,12 +177,10 @@ def compare(
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
-        if baseline_file is not None:
-            check_options(baseline_file, scores[_BASELINE].signature, run.reading._asdict())
         options: dict[str, Any] = {"rel": rel, "order": order, "provider": provider, "bounds": bounds}
         of_run = score_run(judged, run, needed, **options, low=False, unasked=unasked)
         if baseline_file is not None:
-            check_providers(baseline_file, scores[_BASELINE].signature, of_run.signature, map(str, needed))
+            check_run(baseline_file, scores[_BASELINE].signature, of_run.signature, needed)
         of_run = leave_out_empty_queries(of_run, asked)
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
