@@ -26,11 +26,11 @@ from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, needs_results, parse_measure
-from goodgain.measures.replicate_scores import find_values, leave_out_empty
+from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 from goodgain.options import DOCUMENTS, OPTIONS
 
-#: In version 1, EvidenceRecall counted documents with labels from 2.
+#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without them.
 _VERSION, _CHANGED = 2, "EvidenceRecall"
 #: Option that can change values -> its default, also where a file of version 0.2.0 does not have it.
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | Reading._field_defaults
@@ -56,7 +56,8 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` have NumIter and NumResults for the costs of the system. Outcomes of other systems are left out.
+    `scores` are those of `leave_out_empty`, with NumIter and NumResults for the costs of the system. Outcomes of other systems
+    are left out.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -104,10 +105,11 @@ def read_baseline(
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
-    if about.goodgain_baseline < _VERSION and (changed := [name for name in known if name.startswith(_CHANGED)]):
+    changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
+    if about.goodgain_baseline < _VERSION and changed:
         raise InputError(
-            f"{path}: has {', '.join(changed)} of version 1, which counted labels from 2; now they count from 1. Write it "
-            "again with this version of goodgain."
+            f"{path}: has {', '.join(sorted(changed))} of version 1, whose values have changed. Write it again with "
+            "this version of goodgain."
         )
     if signature.get("qrels") != qrels.digest:
         raise InputError(
@@ -121,7 +123,6 @@ def read_baseline(
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
-    rows = leave_out_empty(rows, measures, by=("query_id", "replicate"))
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
     absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))

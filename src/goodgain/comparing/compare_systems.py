@@ -49,7 +49,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, find_results_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty_queries, sign_reading
+from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty, sign_reading
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -181,7 +181,7 @@ def compare(
         of_run = score_run(judged, run, needed, **options, low=False, unasked=unasked)
         if baseline_file is not None:
             check_run(baseline_file, scores[_BASELINE].signature, of_run.signature, needed)
-        of_run = leave_out_empty_queries(of_run, asked)
+        of_run = leave_out_empty(of_run, asked)
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
     found = use_each(judged, runs, score, columns=columns)
@@ -307,7 +307,8 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
 
 def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return the measures, and the counts of iterations and results that a comparison of them needs."""
-    return parse_measures([*measures, NumIter, NumResults, *find_results_counts(measures).values()])
+    counted = find_results_counts(one for one in measures if not needs_results(one))
+    return parse_measures([*measures, NumIter, NumResults, *counted.values()])
 
 
 def add_fixed_iterations(

@@ -27,7 +27,7 @@ from goodgain.comparing.statistical_tests import (
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import describe_lack, needs_results
-from goodgain.measures.replicate_scores import MISSING, average_scores, leave_out_empty_queries
+from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
@@ -215,8 +215,7 @@ def _check_scores(name: str, scores: Scores, line: Requirement) -> Outcome:
     """Check a line for one system by its own queries that have a value, as `compare` does."""
     share = {name: scores.coverage.item(0, "coverage")}
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
-    runs = [leave_out_empty_queries(run, measures) for run in scores.replicates or [scores]]
-    kept = average_scores(runs, measures, missing=scores.signature.get("missing", MISSING[0]))
+    kept = leave_out_empty(scores, measures)
     values = kept.per_query.with_columns(system=pl.lit(name))
     (outcome,) = _check_line(line, values, share, None, Settings())
     shown = kept[line.measure]

@@ -16,7 +16,7 @@ from goodgain.errors import GoodgainError, InputError, collect_notices, notice
 from goodgain.evaluation import evaluate
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.replicate_scores import leave_out_empty_queries
+from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.traces import to_run
 from goodgain.traces.output.frames_of_traces import read_frames
@@ -114,7 +114,7 @@ def annotate(
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
-        scores = leave_out_empty_queries(evaluate(judged, to_run(rows), asked, rel=rel), asked)
+        scores = leave_out_empty(evaluate(judged, to_run(rows), asked, rel=rel), asked)
         of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
         scored = pl.concat([of_searches, of_queries], how="diagonal")
         traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")

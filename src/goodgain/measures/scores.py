@@ -85,11 +85,6 @@ class Scores:
         pairs = {name: (least, self._most.get(name)) for name, least in self.means.items()}
         return {name: None if least is None or most is None else (least, most) for name, (least, most) in pairs.items()}
 
-    @property
-    def every_value(self) -> pl.DataFrame:
-        """query_id, measure, value: `per_query`, and the numbers of results that `leave_out_empty` needs."""
-        return pl.concat([_unpivot(self._ours), self._classic])
-
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value, for every query of the qrels.
@@ -101,7 +96,8 @@ class Scores:
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
-        values = self.every_value.filter(pl.col("measure").is_in([*names])).sort("query_id", position)
+        asked = self._ours.select("query_id", *(name for name in names if name in self._ours.columns))
+        values = pl.concat([_unpivot(asked), self._classic]).sort("query_id", position)
         if self._raised is None:
             return values
         most = _unpivot(self._raised).rename({"value": "most"})
