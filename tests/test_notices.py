@@ -154,7 +154,8 @@ def test_low_coverage_is_one_notice_with_a_line_a_system_and_its_runs_together()
     (alone,) = gg.evaluate(QRELS, [FEW_JUDGED, other], "CG").notes
     assert alone.splitlines()[1:] == ["  run 1 0.50 of 2 (by iteration 0.50); run 2 0.33 of 3 (by iteration 0.33)"]
     strange = in_one_search({"q": {"v": 3.0}})
-    _, none = notices_of(lambda: gg.curve(QRELS, {"one": strange, "two": [strange, other]}, "CG"), coverage=True)
+    stranger = in_one_search({"q": {"v": 3.0, "w": 2.0}})
+    _, none = notices_of(lambda: gg.curve(QRELS, {"one": strange, "two": [stranger, other]}, "CG"), coverage=True)
     assert [text.split(".")[0] for text in none] == [
         "coverage is low: no result has a label",
         "two (run 2): coverage is low: 0",

@@ -178,7 +178,7 @@ class NoticesOfSystems:
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
     """Return the text of one notice with the names of its systems; a line for each system that has figures of its own."""
     first = next(iter(given.values()))
-    if first.of_several is None or len(given) == 1:
+    if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)
         return f"{listed}: {first.text if listed else first}" if listed else str(first)
     of_systems: dict[str, list[str]] = {}

@@ -175,6 +175,7 @@ def test_classic_measures_are_better_when_higher() -> None:
     assert row(found, "SRE@2")["verdict"] == "equal"
 
 
+@pytest.mark.filterwarnings("ignore:thresholds differ")
 def test_means_are_those_of_evaluate() -> None:
     labels, runs = many()
     found = compare(labels, runs, [*CLASSIC, "SRR@3", "RAG@2"])
