@@ -17,6 +17,7 @@ from goodgain.comparing.gate_reports import write_comment, write_junit
 from goodgain.comparing.requirements import check_requirements
 from goodgain.hosts.annotation_table import annotate
 from goodgain.measures.names import find_direction, needs_results, parse_measure
+from goodgain.reporting.page_sentences import describe_comparison
 from goodgain.schema import EMPTY_DOC
 from tests.support.command import run_command
 
@@ -206,6 +207,14 @@ def test_a_required_line_of_evaluate_fails_for_a_broken_agent(tmp_path: Path) ->
     done = run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9")
     assert done.returncode == 3
     assert "20 of 30 queries left out because a system returned nothing by iteration 2: more than half" in done.stderr
+    junit = tmp_path / "lines.xml"
+    run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9", "--junit", junit)
+    assert "What to distrust:\ncoverage is low" in junit.read_text(encoding="utf-8")
+
+
+def test_the_page_does_not_call_systems_equal_in_queries_without_a_value() -> None:
+    (said,) = describe_comparison(compare({"a": A, "broken": BROKEN}, "SRR@2"))
+    assert said == "broken and a are equal in every query in SRR@2 (both have a value in 10 queries)."
 
 
 def test_a_lower_count_of_a_system_that_returned_nothing_is_told() -> None:

@@ -137,6 +137,10 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted() -> None:
     assert scores["IterationsForAllGoodResults"] == (0 + 2 + 100 + 100) / 4
     assert any("the worst, in 2 queries" in note for note in scores.notes)
     assert all(one.message.minor for one in given if "the best value" in str(one.message))
+    with pytest.warns(gg.GoodgainNotice) as given:
+        gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
+    (said,) = [str(one.message) for one in given if "the best value" in str(one.message)]
+    assert said.splitlines()[1:] == ["  a: 0 in 1 query, 100 in 2 queries", "  b: 0 in 1 query, 100 in 3 queries"]
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:
             gg.evaluate(labels, run, asked)

@@ -143,12 +143,13 @@ def warn_of_ends(values: pl.DataFrame, measures: Iterable[ir_measures.Measure]) 
             found = values.get_column(str(measure))
             least, most = int((found == 0).sum()), int((found == NEVER).sum())
             if least or most:
-                notice(
-                    f"{measure} is 0, the best value, in {count_of(least, 'query', 'queries')} without good documents, and "
-                    f"{NEVER}, the worst, in {count_of(most, 'query', 'queries')}. Report AllGood beside it, the share of "
-                    "queries that found all.",
-                    minor=True,
+                good, bad = (count_of(number, "query", "queries") for number in (least, most))
+                told = (
+                    f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
+                    "beside it, the share of queries that found all."
                 )
+                of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
+                notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
