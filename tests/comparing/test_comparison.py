@@ -139,7 +139,7 @@ def test_where_lower_is_better_the_verdict_turns_round() -> None:
     labels, runs = agents_that_differ(6, 0)
     more = runs["new"].with_columns(doc_id=pl.lit("more"), score=pl.lit(0.5))
     runs["new"] = pl.concat([runs["new"], more])
-    with pytest.warns(GoodgainNotice, match="low coverage"):
+    with pytest.warns(GoodgainNotice, match="coverage is low"):
         found = compare(labels, runs, "NumResults@1 NumGood@1")
     assert row(found, "NumResults@1")["verdict"] == "worse" and row(found, "NumResults@1")["difference"] == 1
     assert row(found, "NumGood@1")["verdict"] == "better"
@@ -168,13 +168,14 @@ def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
 
 
 def test_classic_measures_are_better_when_higher() -> None:
-    with pytest.warns(GoodgainNotice, match="low coverage"):
+    with pytest.warns(GoodgainNotice, match="coverage is low"):
         found = example("late_recovery", "late", "early", measures="nDCG@10 DCGG@2 SRE@2")
     ndcg = row(found, "nDCG@10")
     assert (ndcg["difference"], ndcg["better"], ndcg["verdict"], ndcg["wins"]) == (1, "up", "unclear", 3)
     assert row(found, "SRE@2")["verdict"] == "equal"
 
 
+@pytest.mark.filterwarnings("ignore:thresholds differ")
 def test_means_are_those_of_evaluate() -> None:
     labels, runs = many()
     found = compare(labels, runs, [*CLASSIC, "SRR@3", "RAG@2"])
@@ -276,7 +277,7 @@ def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:
 def test_low_coverage_stands_beside_the_p_value() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
-    with pytest.warns(GoodgainNotice, match=r"low coverage: .*wordy 0\.56, lean 0\.56"):
+    with pytest.warns(GoodgainNotice, match=r"coverage is low: .*wordy 0\.56, lean 0\.56"):
         found = compare(few, runs, "SRR@3")
     assert row(found, "SRR@3")["low_coverage"]
     assert not row(compare(labels, runs, "SRR@3"), "SRR@3")["low_coverage"]

@@ -10,7 +10,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
+from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
@@ -32,12 +32,12 @@ from goodgain.comparing.replicate_tables import (
     tabulate_noise,
     tabulate_replicates,
 )
-from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, check_whole_number, collect_notices, notice
 from goodgain.evaluation import score_run
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
@@ -49,7 +49,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, find_direction, find_results_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty_queries, sign_reading
+from goodgain.measures.replicate_scores import average_scores, check_missing, leave_out_empty, sign_reading
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -167,7 +167,9 @@ def compare(
     asked = add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     asked = parse_measures([*asked, *(line.measure for line in lines)])
     judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
+    of_labels: list[Note] = []
+    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+        warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
     needed = add_counts(asked)
     scores = {}
     if baseline_file is not None:
@@ -175,13 +177,11 @@ def compare(
     unasked = [measure for measure in needed if measure not in asked]
 
     def score(run: Run | RunFile) -> tuple[Scores, Reach | None]:
-        if baseline_file is not None:
-            check_options(baseline_file, scores[_BASELINE].signature, run.reading._asdict())
         options: dict[str, Any] = {"rel": rel, "order": order, "provider": provider, "bounds": bounds}
         of_run = score_run(judged, run, needed, **options, low=False, unasked=unasked)
         if baseline_file is not None:
-            check_providers(baseline_file, scores[_BASELINE].signature, of_run.signature, map(str, needed))
-        of_run = leave_out_empty_queries(of_run, asked)
+            check_run(baseline_file, scores[_BASELINE].signature, of_run.signature, needed)
+        of_run = leave_out_empty(of_run, asked)
         return of_run, find_reach(of_run, judged, run, needed, order=order) if bounds else None
 
     found = use_each(judged, runs, score, columns=columns)
@@ -221,6 +221,7 @@ def compare(
     replicates = tabulate_replicates(replicates_of, better)
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     notes = [
+        *of_labels,
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
         *list_replicate_notes(scores, replicates_of, len(query_ids)),
@@ -306,7 +307,8 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
 
 def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return the measures, and the counts of iterations and results that a comparison of them needs."""
-    return parse_measures([*measures, NumIter, NumResults, *find_results_counts(measures).values()])
+    counted = find_results_counts(one for one in measures if not needs_results(one))
+    return parse_measures([*measures, NumIter, NumResults, *counted.values()])
 
 
 def add_fixed_iterations(

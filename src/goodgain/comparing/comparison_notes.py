@@ -17,6 +17,7 @@ from goodgain.counting.coverage import (
     LOW_COVERAGE,
     LOW_SHARE,
     SharedQueries,
+    describe_low_coverage,
     join_examples,
     list_examples,
     share_of_smaller,
@@ -114,10 +115,7 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     low = systems.filter(pl.col("coverage") < LOW_COVERAGE).select("system", "coverage").rows()
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
-        yield Note(
-            f"low coverage: under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
-            "relevant. Judge more of them (goodgain pool), or see their possible effect with bounds=True."
-        )
+        yield Note(describe_low_coverage(figures=f"({shares})"))
 
 
 def _describe_ends(

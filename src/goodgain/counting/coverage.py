@@ -224,8 +224,16 @@ def warn_if_misleading(
     warn_if_few_shared(coverage.queries)
     # warn_of_run reports a share of 0, unless labels are by iteration
     if low and coverage.share is not None and coverage.share < LOW_COVERAGE and (coverage.share or labels is not None):
+        shares = f"(by iteration {list_shares(coverage.tabulate())})"
         notice(
-            f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverage.tabulate())}); most measures count the others as not relevant. Judge more of them "
-            "(goodgain pool lists them), or see their possible effect with bounds=True."
+            describe_low_coverage(f"{coverage.share:.2f} of the {coverage.unique:,}", shares),
+            of_several=(describe_low_coverage(), f"{coverage.share:.2f} of {coverage.unique:,} {shares}"),
         )
+
+
+def describe_low_coverage(share: str = f"under {LOW_COVERAGE} of the", figures: str = "") -> str:
+    """Return the sentences on a low judged share of unique results, with figures by iteration or by system."""
+    return (
+        f"coverage is low: {share} unique results have a label{figures and f' {figures}'}; most measures count the others as "
+        "not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with bounds=True."
+    )

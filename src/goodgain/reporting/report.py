@@ -247,7 +247,7 @@ def gather_evidence(
         )
     for text, one in given.items():
         notice(text, minor=one.minor)
-    heard = [text for text, one in given.items() if not one.minor]
+    heard = [text for text, one in given.items() if not one.minor or comparison is None]
     if evidence.has_replicates:
         heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
     return replace(evidence, doubts=tuple(list_doubts(comparison, heard)))
