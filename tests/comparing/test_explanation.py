@@ -304,6 +304,23 @@ def test_parallel_searches_of_an_iteration_are_all_shown() -> None:
     assert (first["searches"], first["repeated_queries"], first["failed"]) == (2, 1, None)
 
 
+def test_results_show_their_searches_where_the_run_counts_from_another_number() -> None:
+    results = read_results(EXAMPLE / "results.jsonl")
+    runs = [gg.read_run(EXAMPLE / f"{name}.run").rows for name in ("old", "new")]
+    wanted = gg.explain(EXAMPLE / "qrels.txt", *(pl.DataFrame(run) for run in runs), results=results).iterations
+    for shift in (-1, 2):
+        shifted = [run.with_columns(pl.col("iteration") + shift) for run in runs]
+        with no_notices():
+            found = gg.explain(EXAMPLE / "qrels.txt", *shifted, results=results).iterations
+        assert_frame_equal(found, wanted)
+    turned = [run.with_columns(pl.col("iteration") - (pl.col("query_id") == "dam").cast(pl.Int64)) for run in runs]
+    with (
+        pytest.raises(gg.InputError, match="query dam has iterations 0 to . in the run and iterations 1 to"),
+        no_notices(),
+    ):
+        gg.explain(EXAMPLE / "qrels.txt", *turned, results=results)
+
+
 def test_results_of_another_system_are_refused_by_name() -> None:
     results = read_results(EXAMPLE / "results.jsonl").with_columns(system=pl.lit("other"))
     with pytest.raises(gg.InputError, match="hold no system 'old', only 'other'"):
