@@ -315,7 +315,7 @@ def test_results_show_their_searches_where_the_run_counts_from_another_number() 
         assert_frame_equal(found, wanted)
     turned = [run.with_columns(pl.col("iteration") - (pl.col("query_id") == "dam").cast(pl.Int64)) for run in runs]
     with (
-        pytest.raises(gg.InputError, match="query dam has iterations 0 to . in the run and iterations 1 to"),
+        pytest.raises(gg.InputError, match=r"query dam has iterations 0 to . in the run and iterations 1 to"),
         no_notices(),
     ):
         gg.explain(EXAMPLE / "qrels.txt", *turned, results=results)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -70,6 +70,16 @@ class Account:
         return self.of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
 
     @cached_property
+    def alone(self) -> set[tuple[str, int]]:
+        """Each query and iteration in which one system found a good document that the other did not find there."""
+        rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
+        sides = (
+            rows.filter(pl.col("counted_by").is_in(["both", side])).select("query_id", f"iteration_{side}")
+            for side in ("base", "new")
+        )
+        return {*chain.from_iterable(one.iter_rows() for one in sides)}
+
+    @cached_property
     def causes(self) -> Mapping[Any, list[dict[str, Any]]]:
         return self.of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
@@ -80,7 +90,7 @@ class Account:
             sides = [self._describe_search(query_id, name, at) for name in self.names]
             searches = [self.iterations.get((query_id, name), []) for name in self.names]
             base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches)
-            sides[1] += ", not the same" * (base == new > 0)
+            sides[1] += ", not the same" * (base == new > 0 and (query_id, at) in self.alone)
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
         again = []
         for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
