@@ -22,7 +22,7 @@ from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
-from tests.support.tables import in_one_search
+from tests.support.tables import in_one_search, no_notices
 
 EXAMPLES = Path(__file__).parents[2] / "qrels_examples"
 CLASSIC = ["nDCG@10", "RR@10", "R@100", "AP", "P@5"]
@@ -417,3 +417,14 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
     if told is not None:
         missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both use the same query ids."
         assert told in texts[0] and missing in texts[0]
+
+
+def test_two_systems_that_are_not_compared_need_no_common_query() -> None:
+    whole = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "iteration": [1, 2, 1], "doc_id": ["a", "b", "a"]})
+    runs = {"base": whole, "first": whole.head(2), "second": whole.tail(1)}
+    qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 3}}
+    with no_notices():
+        pairs = gg.compare(qrels, runs, "CG", baseline="base").pairs
+    assert pairs.select("system", "against").rows() == [("first", "base"), ("second", "base")]
+    with pytest.raises(gg.InputError, match="first and second share no judged query"), no_notices():
+        gg.compare(qrels, runs, "CG")

@@ -190,7 +190,9 @@ def compare(
     scores |= {
         name: average_scores([scored[run] for run in of], needed, missing=missing) for name, of in runs_of.items()
     }
-    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
+    few_shared = describe_shared_queries(
+        {name: of.queries for name, of in scores.items()}, [(names[one], names[other]) for one, other in compared]
+    )
     queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == _BASELINE}
     query_ids = judged.query_ids
     better = {str(measure): find_direction(measure) for measure in asked}

@@ -31,15 +31,21 @@ from goodgain.measures.names import describe_lack, find_results_counts, needs_re
 _EXAMPLES = 3
 
 
-def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
+def describe_shared_queries(
+    systems: Mapping[str, SharedQueries], pairs: Sequence[tuple[str, str]] | None = None
+) -> str | None:
     """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
 
+    `pairs` has the pairs that are compared; None: all.
+
     Raises:
-        InputError: two systems have queries, and share no judged one.
+        InputError: two systems of a pair have queries, and share no judged one.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
     for (name, judged), (other_name, other_judged) in combinations(judged_of.items(), 2):
+        if pairs is not None and (name, other_name) not in pairs and (other_name, name) not in pairs:
+            continue
         both = len(judged & other_judged)
         if not both:
             runs, other_runs = systems[name], systems[other_name]
