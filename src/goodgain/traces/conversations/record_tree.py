@@ -22,7 +22,6 @@ from goodgain.traces.expected_values import (
     format_place,
     unexpected_value,
 )
-from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
 from goodgain.traces.tool_outputs.result_objects import join_texts
@@ -48,11 +47,6 @@ _MESSAGE_KEYS = (
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
 #: Beginnings of the ids of answers, which are not query ids.
 _ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
-
-
-def each_line_is_a_trace(_: FileHead) -> bool:
-    """Return True: the `independent` of formats with one trace per line of a JSON Lines file."""
-    return True
 
 
 # Records

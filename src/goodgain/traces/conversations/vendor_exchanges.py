@@ -123,11 +123,6 @@ def are_exchanges(head: FileHead) -> bool:
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 
-def are_no_exchanges(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace; exchanges are not."""
-    return not are_exchanges(head)
-
-
 def join_exchanges(
     source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
 ) -> Iterator[Trace]:

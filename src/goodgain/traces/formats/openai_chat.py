@@ -37,8 +37,6 @@ _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 _SEARCHING_MODELS = ("search-preview", "search-api")
 _REMEDY = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
 
-independent = vendor_exchanges.are_no_exchanges
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of this format and not of a more specific one, or exchanges with `choices`."""

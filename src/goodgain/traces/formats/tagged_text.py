@@ -60,8 +60,6 @@ _SUMMARY = "a model summarised what the search found; log the pages that it was 
 _NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
-independent = tree.each_line_is_a_trace
-
 
 # Dialects: the tags of searches, and how each writes results
 

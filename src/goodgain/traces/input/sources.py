@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ _MAX_UNKNOWN = 1000
 
 @dataclass
 class Source:
-    """One file as a format reads it, or a range of its lines.
+    """One file as a format reads it.
 
     Attributes:
         head: its first bytes.
@@ -41,7 +42,7 @@ class Source:
         inside: the place of the value that is read, if it is a part of the file.
         query_path: the field path or name of query ids that the caller gave, or a constant; empty if none.
         find_reader: returns the `read` of the one known format that claims a value in a file.
-        span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
+        number: the number of the next trace.
         bytes_read: how many bytes of lines were read so far.
     """
 
@@ -58,9 +59,7 @@ class Source:
     inside: str = ""
     query_path: str = ""
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
-    span: tuple[int, int] | None = None
-    line: int = 1
-    number: int = 1
+    number: int = field(default=1, init=False)
     bytes_read: int = field(default=0, init=False)
     _values: int = field(default=0, init=False)
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
@@ -97,23 +96,20 @@ class Source:
         yield value, f"{self.path}, at {self.inside}"
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
-        start, end = self.span or (0, None)
         with self.open() as file:
-            if start:
-                file.seek(start)
-            while end is None or start + self.bytes_read < end:
+            for number in count(1):
                 line = file.readline(_MAX_PIECE)
                 if not line:
                     break
                 self.bytes_read += len(line)
-                at, self.line = f"{self.path}, line {self.line}, at ", self.line + 1
+                at = f"{self.path}, line {number}, at "
                 if len(line) >= _MAX_PIECE:
                     raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace per line")
                 if line.isspace():
                     continue
                 self._check_values(line, self.bytes_read)
                 try:
-                    value = loads(line.removeprefix(BOM) if start + self.bytes_read == len(line) else line)
+                    value = loads(line.removeprefix(BOM) if number == 1 else line)
                 except NotJSONError as error:
                     self._raise_or_skip(
                         InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")

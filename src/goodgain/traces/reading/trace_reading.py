@@ -66,7 +66,7 @@ def read_batches(
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
-    tasks = plan_tasks(files, options.format, apart=jobs > 1)
+    tasks = plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)
     by_task = map(read, tasks) if jobs == 1 else map_in_processes(partial(_read_whole_task, read), tasks, jobs)
     for batch in chain.from_iterable(by_task):
@@ -154,22 +154,19 @@ def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Itera
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
             with _skip_errors(options, summary):
-                for trace, trace_format, source in _read_log(open_log(), file, options, summary):
+                for trace, trace_format, source in _read_log(open_log(), options, summary):
                     read = begun + source.bytes_read
                     yield trace, trace_format, source.name, read
             begun = read
 
 
-def _read_log(
-    log: Log, file: TraceFile, options: ReadOptions, summary: Summary
-) -> Iterator[tuple[Trace, Format, Source]]:
+def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
     errors = summary.errors
-    chosen = file.format if options.format == "auto" else options.format
+    chosen = options.format
     trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
     if trace_format is None:
         raise InputError(describe_unclaimed(log, options))
     source = make_source(log, options, summary)
-    source.span, source.line, source.number = file.span, file.first_line, file.first_number
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
     is_empty = True
@@ -178,7 +175,7 @@ def _read_log(
         trace.unknown += source.take_unknown()
         yield trace, trace_format, source
     count_unknown(source.take_unknown(), options, summary)  # items after the last trace
-    if is_empty and summary.errors == errors and file.span is None:
+    if is_empty and summary.errors == errors:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format=, or write its "
             "searches in the format jsonl (docs/traces/your_own_agent.md)"
