@@ -25,7 +25,7 @@ from goodgain.traces.input.sources import Source
 
 #: The fields of a record with the query's id, the best first, then those with a conversation's.
 _QUERY_IDS = (
-    *("query_id", "question_id", "qid", "task_id", "sample_id", "instance_id", "example_id", "problem_id"),
+    *(*tree.QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
     *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
 )
 #: The fields with the name of a run of a query that was run several times.

@@ -37,8 +37,9 @@ PLAIN_PARTS = {
 }
 #: The value of a missing field; None is a possible value.
 ABSENT = object()
-#: The fields of metadata that hold the query's id, the best first.
-_QUERY_IDS = ("query_id", "question_id", "qid")
+#: The fields of metadata that hold the query's id, and those of a record, the best first.
+_OF_METADATA = ("query_id", "question_id", "qid")
+QUERY_IDS = (*_OF_METADATA, "task_id")
 #: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
 _MESSAGE_KEYS = (
     *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
@@ -241,7 +242,13 @@ def get_either(record: dict[str, Any], camel: str) -> Any:
 
 def find_query_id(metadata: Any, at: str) -> str | None:
     """Return the query's id in metadata, from the best field that has one; None if there is none."""
-    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _QUERY_IDS) if isinstance(metadata, dict) else ()
+    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _OF_METADATA) if isinstance(metadata, dict) else ()
+    return next(filter(None, ids), None)
+
+
+def find_own_id(record: Any) -> str | None:
+    """Return the query's id in a record with a conversation, from the best field that has one; None if there is none."""
+    ids = (id_or_none(record.get(key)) for key in QUERY_IDS) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 
