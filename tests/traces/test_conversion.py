@@ -300,10 +300,10 @@ def test_a_constant_names_one_trace_and_is_an_error_for_two(chat: Path) -> None:
 
 def test_a_field_that_some_traces_lack_is_an_error(tmp_path: Path) -> None:
     messages = json.loads(openai_chat(conversation()))
-    lines = [json.dumps({"qid": "a", "messages": messages}), json.dumps({"messages": messages})]
+    lines = [json.dumps({"number": "a", "messages": messages}), json.dumps({"messages": messages})]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     with pytest.raises(InputError, match=r"line 2: has no field that query_id= names, which .*line 1"):
-        read_traces(tmp_path / "log.jsonl", query_id="qid")
+        read_traces(tmp_path / "log.jsonl", query_id="number")
 
 
 def test_the_trace_s_own_id_comes_before_query_id(tmp_path: Path) -> None:

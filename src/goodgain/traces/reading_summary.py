@@ -58,6 +58,9 @@ class Summary(msgspec.Struct):
     searches_elsewhere: int = 0
     tools_elsewhere: Counter[str] = msgspec.field(default_factory=Counter)
     queries_searched_earlier: int = 0
+    broken_off: int = 0
+    first_broken_off: str = ""
+    lost_ids: list[str] = msgspec.field(default_factory=list)
     passed_over: int = 0
     other_roots: int = 0
     first_other_root: str = ""
@@ -98,6 +101,8 @@ class Summary(msgspec.Struct):
                 mine.update(others)
             elif isinstance(mine, (str, bool)):
                 setattr(self, name, mine or others)
+            elif name == "lost_ids":
+                mine.extend(others)
             elif name == "first_errors":
                 mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
             elif name == "choices":
@@ -117,9 +122,10 @@ class Summary(msgspec.Struct):
             setattr(self, name, getattr(fresh, name))
         return taken
 
-    def count_error(self, error: Exception) -> None:
-        """Count a trace or file that was left out because of an error."""
+    def count_error(self, error: Exception, query_id: str | None = None) -> None:
+        """Count a trace or file that was left out because of an error, with its query id if that is known."""
         self.errors += 1
+        self.lost_ids += [query_id] if query_id else []
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
@@ -198,6 +204,8 @@ class Summary(msgspec.Struct):
         if self.without_search:
             idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
             yield f"queries that never searched, and have no rows in a run: {', '.join(idle) or self.without_search}"
+        if self.broken_off:
+            yield f"traces that broke off, by their logs: {self.broken_off}"
         if self.passed_over:
             yield f"{self.passed_over} exchanges with other endpoints passed over"
         if self.other_roots:
@@ -261,6 +269,11 @@ class Summary(msgspec.Struct):
                 f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
                 f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
             )
+        if self.broken_off:
+            yield (
+                f"the logs say that {count_of(self.broken_off, 'trace')} broke off, the first at {self.first_broken_off}. Their "
+                "queries may lack searches. outcomes= marks them in the column completed"
+            )
         if self.queries_searched_earlier:
             yield (
                 f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
@@ -313,8 +326,12 @@ class Summary(msgspec.Struct):
                 "read them with parse= of read_traces, or name the search tools with tools="
             )
         if self.errors:
-            more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
-            yield f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
+            yield self.describe_errors()
+
+    def describe_errors(self) -> str:
+        """Return how many traces or files were left out, and the first errors."""
+        more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
+        return f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
 
 
 def _format_counts(counts: Counter[str]) -> str:

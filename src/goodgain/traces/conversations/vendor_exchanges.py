@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.traces.conversations.record_tree import id_or_none, read_records
+from goodgain.traces.conversations.record_tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import expect_list, unexpected_value
+from goodgain.traces.expected_values import expect_list, id_or_none, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source

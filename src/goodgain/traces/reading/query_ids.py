@@ -230,10 +230,15 @@ def name_queries(
     return named
 
 
+def name_log(trace: Trace, name: str) -> str:
+    """Return the name of a trace without an id: its file's, with a number if the file has several."""
+    return name if trace.number is None else f"{name}-{trace.number}"
+
+
 def _choose_query_id(
     trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
 ) -> tuple[str, str]:
-    log = name if trace.number is None else f"{name}-{trace.number}"
+    log = name_log(trace, name)
     number = f"_{query.turn.index}" if options.turns == "all" else ""
     if (table := options.query_ids) is not None:
         if (query_id := table.get(question.key) or table.get(query.own_id or "")) is not None:

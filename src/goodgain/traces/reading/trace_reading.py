@@ -11,12 +11,14 @@ from typing import Generic, NamedTuple, TypeVar
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
+from goodgain.schema import COMPLETED
+from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, count_unknown, read_queries
-from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_queries, name_run
+from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.traces.reading.results_table import ResultRows
@@ -94,7 +96,7 @@ def _read_task(
     for file in files:
         begun = 0
         for trace, trace_format, name, read in _read_file(file, options, summary):
-            with _skip_errors(options, summary):
+            with _skip_errors(options, summary, trace.query_id or name_log(trace, name)):
                 names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
@@ -134,18 +136,21 @@ def _add_trace(
     if named:  # what a log says of a conversation is about its last turn
         outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
         rows.add_outcomes(outcomes, named[-1].query_id, *run)
+        if outcomes.get(COMPLETED) == 0:
+            summary.broken_off += 1
+            summary.first_broken_off = summary.first_broken_off or format_place(trace.at)
     return named
 
 
 @contextmanager
-def _skip_errors(options: ReadOptions, summary: Summary) -> Iterator[None]:
-    """With errors='skip', count an error raised inside instead of raising it."""
+def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
+    """With errors='skip', count an error raised inside instead of raising it; `query_id` is lost by it."""
     try:
         yield
     except InputError as error:
         if options.errors != "skip" or isinstance(error, UnrecordedError):
             raise
-        summary.count_error(error)
+        summary.count_error(error, query_id)
 
 
 def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
