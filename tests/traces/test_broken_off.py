@@ -73,7 +73,9 @@ _LOGS: dict[str, Any] = {
 def test_a_trace_that_broke_off_is_told_and_marked_among_the_outcomes(name: str, tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(_LOGS[name]))
     outcomes = tmp_path / "outcomes.jsonl"
-    with pytest.warns(GoodgainNotice, match="the logs say that 1 trace broke off, the first at .*log.json, at .*/0"):
+    with pytest.warns(
+        GoodgainNotice, match="the logs say of 1 traces that they broke off, the first at .*log.json, at .*/0"
+    ):
         found = convert_traces(tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call")
     assert "traces that broke off, by their logs: 1" in str(found.summary)
     rows = pl.read_ndjson(outcomes).sort("query_id")

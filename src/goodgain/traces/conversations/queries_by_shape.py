@@ -101,7 +101,8 @@ def tell_queries_apart(
             source.summary.ids_from = source.summary.ids_from or name
             return partial(_find_id, name=name)
     if keyed.doubtful and not source.query_path:
-        source.summary.count_doubtful_keys(keyed.doubtful, format_place(locate(keyed.place)))
+        shown = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
+        source.summary.count("doubtful_keys", f"{shown} in {format_place(locate(keyed.place))}")
     return partial(_find_by_key, places=keyed.places)
 
 

@@ -184,7 +184,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
             "searches in the format jsonl"
         )
     for root in others:
-        source.summary.count_other_root(root.top.name, format_place(root.top.at))
+        source.summary.count("other_roots", f"{root.top.name[:40]!r} at {format_place(root.top.at)}")
     return [root for root in roots if root.is_of_agent]
 
 

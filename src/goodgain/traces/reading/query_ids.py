@@ -192,8 +192,7 @@ class QueryNames:
         """
         for query in (query for queries in self._runs.values() for query in queries.values()):
             if query.source == "ignored":
-                summary.own_ids += 1
-                summary.first_own_id = summary.first_own_id or query.query_id
+                summary.count("own_ids", query.query_id)
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
         return _join_queries(self._runs, summary) if len(self._runs) > 1 else {}

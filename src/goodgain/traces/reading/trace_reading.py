@@ -137,8 +137,7 @@ def _add_trace(
         outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
         rows.add_outcomes(outcomes, named[-1].query_id, *run)
         if outcomes.get(COMPLETED) == 0:
-            summary.broken_off += 1
-            summary.first_broken_off = summary.first_broken_off or format_place(trace.at)
+            summary.count("broken_off", format_place(trace.at))
     return named
 
 
