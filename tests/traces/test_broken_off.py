@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.comparing.requirements import parse_requirement
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import convert_traces, read_traces
 from tests.cli.test_command_line import goodgain
@@ -101,7 +102,8 @@ def test_completed_is_compared_only_if_a_required_line_names_it() -> None:
     values = {"completed": [0, 1, 1, 1, 1, 1], "solved": [0, 1, 0, 1, 1, 1]}
     with pytest.warns(GoodgainNotice, match="completed says whether a trace broke off, and is not tested"):
         assert _compare(values) == ["solved"]
-    assert _compare(values, require=["completed>=baseline"]) == ["completed", "solved"]
+    for line in ("completed>=baseline", parse_requirement("completed>=baseline", outcomes=["completed"])):
+        assert _compare(values, require=[line]) == ["completed", "solved"]
     with pytest.warns(GoodgainNotice, match="is not tested"):
         assert _compare({"completed": values["completed"]}) == []
 

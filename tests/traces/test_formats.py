@@ -266,7 +266,9 @@ def test_tagged_responses_that_repeat_their_call_are_read_by_their_label(save: C
 
 def test_tagged_texts_in_json_lines_are_numbered_traces(save: Callable[..., Path]) -> None:
     lines = [
-        json.dumps({"number": name, "response": f'<search>a</search><information>Doc 1(Title: "{name}") t</information>'})
+        json.dumps(
+            {"number": name, "response": f'<search>a</search><information>Doc 1(Title: "{name}") t</information>'}
+        )
         for name in ("A", "B")
     ]
     path = save("\n\n".join(lines), "log.jsonl")

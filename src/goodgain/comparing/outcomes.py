@@ -72,7 +72,7 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
     A required line that names it asks for it.
     """
-    asked = any(isinstance(line, str) and line.strip().startswith(COMPLETED) for line in require)
+    asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
     notice(
