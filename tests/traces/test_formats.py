@@ -266,13 +266,15 @@ def test_tagged_responses_that_repeat_their_call_are_read_by_their_label(save: C
 
 def test_tagged_texts_in_json_lines_are_numbered_traces(save: Callable[..., Path]) -> None:
     lines = [
-        json.dumps({"qid": name, "response": f'<search>a</search><information>Doc 1(Title: "{name}") t</information>'})
+        json.dumps(
+            {"number": name, "response": f'<search>a</search><information>Doc 1(Title: "{name}") t</information>'}
+        )
         for name in ("A", "B")
     ]
     path = save("\n\n".join(lines), "log.jsonl")
     results = read_traces(path)
     assert [by_iteration(results, name) for name in ("log-1", "log-2")] == [[["A"]], [["B"]]]
-    assert set(read_traces(path, query_id="qid")["query_id"]) == {"A", "B"}
+    assert set(read_traces(path, query_id="number")["query_id"]) == {"A", "B"}
 
 
 # BrowseComp-Plus

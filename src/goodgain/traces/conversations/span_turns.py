@@ -17,7 +17,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
-from goodgain.traces.expected_values import expect_text, format_place
+from goodgain.traces.expected_values import expect_text, format_place, id_or_none
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 
@@ -59,7 +59,7 @@ class _Root:
         #: Whether any span is, or may be, that of a model, tool, agent ...
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in self.spans if span is not top)]
-        sessions = (tree.id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
+        sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
         self.session = next(filter(None, sessions), None)
         self.key = self.session or f"\0{alone}"
         first = next((span for span in rooted[1:] if span.kind == "LLM"), top)
@@ -184,7 +184,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
             "searches in the format jsonl"
         )
     for root in others:
-        source.summary.count_other_root(root.top.name, format_place(root.top.at))
+        source.summary.count("other_roots", f"{root.top.name[:40]!r} at {format_place(root.top.at)}")
     return [root for root in roots if root.is_of_agent]
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.record_tree import id_or_none, objects_in
+from goodgain.traces.conversations.record_tree import objects_in
+from goodgain.traces.expected_values import id_or_none
 from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]

@@ -31,8 +31,6 @@ BLOCKS = "a block such as text, tool_use, tool_result"
 _HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
 _REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
 
-independent = vendor_exchanges.are_no_exchanges
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""

@@ -15,8 +15,6 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""

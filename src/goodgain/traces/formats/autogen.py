@@ -39,11 +39,6 @@ def _is_message(message: dict[str, Any]) -> bool:
     return as_word(message.get("type")) in _MARKS and "content" in message and "role" not in message
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not tree.any_object(head.records, _is_message)
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
     return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "type" in one, of_line=_is_message)

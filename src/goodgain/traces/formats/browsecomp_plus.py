@@ -23,8 +23,6 @@ ITERATION = "call"
 _MAX_MISSING = 10_000
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""

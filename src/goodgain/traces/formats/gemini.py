@@ -99,11 +99,6 @@ def _are_cli_lines(head: FileHead) -> bool:
     return first.keys() >= _CLI_KEYS and "messages" not in first
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not (vendor_exchanges.are_exchanges(head) or any(map(_is_event, head.objects)) or _are_cli_lines(head))
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):

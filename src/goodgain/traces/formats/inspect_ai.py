@@ -25,8 +25,6 @@ _ATTACHMENT = "attachment://"
 _MAX_DEPTH = 20
 _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether the file is a log with `eval`, a sample with `epoch` and `messages`, or an .eval archive."""

@@ -27,8 +27,6 @@ from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
 
-independent = tree.each_line_is_a_trace
-
 
 class _Search(Struct):
     tool: str | None = None

@@ -63,11 +63,6 @@ def _find_messages(record: Any) -> tuple[Any, str]:
     return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace: states of one thread are not."""
-    return not _are_states(head)
-
-
 def _are_states(head: FileHead) -> bool:
     """Return whether a file holds several states of a graph, not one trace per record."""
     return sum(bool(_find_messages(record)[1]) for record in head.records) > 1

@@ -13,7 +13,14 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_conversations
-from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_optional_text, expect_text
+from goodgain.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    expect_optional_text,
+    expect_text,
+    find_record_id,
+)
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
@@ -36,8 +43,6 @@ _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
 _SEARCHING_MODELS = ("search-preview", "search-api")
 _REMEDY = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
-
-independent = vendor_exchanges.are_no_exchanges
 
 
 def sniff(head: FileHead) -> bool:
@@ -133,7 +138,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     def _end(self, at: str) -> None:
         self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
-        self.query_id, self.tag = tree.find_record_id(self.record), self.tag or tree.text_or_none(self.model)
+        self.query_id, self.tag = find_record_id(self.record), self.tag or tree.text_or_none(self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")

@@ -75,11 +75,6 @@ def is_item(item: dict[str, Any]) -> bool:
     )
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not vendor_exchanges.are_exchanges(head) and not _are_chained_responses(head)
-
-
 def _are_chained_responses(head: FileHead) -> bool:
     return tree.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
 

@@ -30,8 +30,6 @@ _FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
 _PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
 _REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of a kind with parts of a `part_kind`."""

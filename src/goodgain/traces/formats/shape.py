@@ -120,7 +120,6 @@ class _Log:
             return None
         inner = replace(
             self.source, head=head, open=lambda: BytesIO(raw), inside=self.locate(place).partition(", at ")[2], skip=False,
-            span=None,
         )  # fmt: skip
         try:
             traces = list(read_format(inner))

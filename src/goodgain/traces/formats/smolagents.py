@@ -48,11 +48,6 @@ def _is_message(step: dict[str, Any]) -> bool:
     return as_word(step.get("role")) in ("tool-call", "tool-response")
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not tree.any_object(head.records, _is_step)
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
     of_list = {"step_number", "task", "role"}

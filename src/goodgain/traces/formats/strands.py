@@ -59,11 +59,6 @@ def _is_session_message(record: dict[str, Any]) -> bool:
     return {"message_id", "redact_message"} <= record.keys() and isinstance(message, dict) and "role" in message
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not any(map(_is_session_message, head.objects))
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages or answer; a message in a session's folder stands for all messages there."""
     if any(map(_is_session_message, source.head.objects)):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_object, expect_text, find_record_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.input.tags import Tagged, TaggedText
@@ -59,8 +59,6 @@ _REFUSALS = ("You have searched this query", "The maximum search limit is exceed
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
 _NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
-
-independent = tree.each_line_is_a_trace
 
 
 # Dialects: the tags of searches, and how each writes results
@@ -184,7 +182,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
     key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
     if key is None:
         raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
-    reader.query_id = tree.find_record_id(value)
+    reader.query_id = find_record_id(value)
     return reader.read_text(list(_split_speeches(value[key])), f"{at}/{key}")
 
 

@@ -19,8 +19,6 @@ from goodgain.traces.model import Trace
 #: What the knowledge base writes below its results.
 _TIMING = "\n\n[Timing: retrieval="
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""

@@ -38,8 +38,6 @@ _STEP_READ = {
 }
 _REMEDY = "the provider ran the search and logs only what the answer cites: count it as results with citations=True"
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with typed `parts`, `toolInvocations`, or parts with a `toolCallId`."""
