@@ -148,21 +148,32 @@ class Conversation:
     ) -> ToolCall:  # fmt: skip
         """Report a tool's answer to the latest open call with its id, or to the first open call (of that name).
 
-        Raises:
-            InputError: no call is open for this answer, so a call must be missing from the log.
+        An answer whose call the log lacks, and a second answer to a search, are left out and reported: logs may be cut at
+        their beginning, and the rest of such a log is still right.
         """
         if call_id is not None:
             known = self._calls.get(call_id, [])
             call = next((call for call in reversed(known) if not call.answered), None)
-            if known and call is None:
-                return known[-1]  # the answer was sent twice: the first one counts
+            if known and call is None:  # the answer was sent twice: the first one counts
+                if output not in (UNANSWERED, known[-1].output, known[-1].spare) and self._is_search(known[-1]):
+                    expected = f"one answer to each call (two calls with the id {call_id!r}?)"
+                    self.source.not_understood("another answer to a call", at, expected)
+                return known[-1]
         else:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)
         if call is None:
-            raise unexpected_value(at, f"the answer to a call made before (no call has the id {call_id!r})", output)
+            self.report_orphan(at, f"no call has the id {call_id!r}" if call_id else f"no call of {name!r} is open")
+            call = ToolCall("", at, call_id)
         call.output, call.failed, call.spare = output, failed, spare
         return call
+
+    def report_orphan(self, at: str, reason: str) -> None:
+        """Report an answer whose call the log lacks."""
+        self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
+
+    def _is_search(self, call: ToolCall) -> bool:
+        return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
         """Report citations in an answer: the results of the last search, if the log lacks its own."""
