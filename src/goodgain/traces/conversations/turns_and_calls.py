@@ -17,14 +17,16 @@ from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_li
 #: A larger count is damaged: no answer takes so many searches.
 _MAX_SEARCHES = 1000
 #: The names for the tokens and the price of a model call, by vendors and libraries.
-_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens")
-_OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens")
+_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
 _COST = ("cost", "cost_usd", "total_cost")
 #: Tokens read from a cache or written to one, which `input_tokens` excludes.
 _CACHED = (
     *("cache_creation_input_tokens", "cache_read_input_tokens"),
     *("input_tokens_cache_write", "input_tokens_cache_read"),
 )
+#: Where a record keeps the usage of all its steps together.
+_OF_WHOLE = ("usage", "token_usage", "total_usage")
 #: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
 _THOUGHTS = {"thought", "thinking", "reasoning", "redacted_thinking", "reasoning_content"}
 _NOTES = ("citations", "annotations")
@@ -238,6 +240,11 @@ class Conversation:
         """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end."""
         self._end(at)
         turns = self._turns or [Turn()]
+        if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
+            given = tree.object_or_empty(self.record)
+            for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
+                what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
+                self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(

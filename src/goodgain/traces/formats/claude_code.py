@@ -64,7 +64,7 @@ def sniff(head: FileHead) -> bool:
 
 def _is_session_line(record: dict[str, Any]) -> bool:
     if isinstance(record.get("message"), dict) and "uuid" in record:
-        return {"sessionId", "parentUuid"} <= record.keys() or {"session_id", "parent_tool_use_id"} <= record.keys()
+        return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
     return "session_id" in record and (
         (record.get("type") == "system" and record.get("subtype") == "init")
         or (record.get("type") == "result" and "num_turns" in record)

@@ -128,11 +128,13 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
-    if not contents and "candidates" not in record:
+    inner = tree.object_or_empty(record.get("response"))
+    answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
+    if not contents and "candidates" not in answer:
         raise unexpected_value(at, _EXPECTED, value)
     reader = _Contents(source, value)
-    if "candidates" in record:
-        reader.read_exchange(_Contents.pair({"contents": contents}, record, at, at))
+    if "candidates" in answer:
+        reader.read_exchange(_Contents.pair({"contents": contents}, answer, at, answer_at))
     else:
         reader.read_all(tree.walk(contents, f"{at}{path}"))
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))

@@ -305,6 +305,25 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
     return _strip_rest(link)
 
 
+def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
+    """Begin at a link, or at a line of a title and its address; a label, such as `More:`, is not a title."""
+    if (link := _begin_link(lines, index)) is not None:
+        return link
+    text = split_number(lines[index])[1]
+    entry = split_address(text)
+    if entry is None or entry.url is None or entry.title is None or entry.lines:
+        return None
+    return None if text.partition(entry.url)[0].rstrip(" (<*").endswith(":") else entry
+
+
+def read_links_and_addresses(text: str) -> list[Result] | None:
+    """Read at least three lines: first Markdown links, then titles with their addresses; no line is a snippet."""
+    are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
+    if len(are_links) < 3 or all(are_links) or are_links != sorted(are_links, reverse=True):
+        return None
+    return read_single_lines(_begin_title_and_address, text) if are_links[0] else None
+
+
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
     """Begin at a title below a blank line or a heading, with its address on the next line."""
     if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
