@@ -14,7 +14,7 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes, read_invoked
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
@@ -364,25 +364,14 @@ def _read_documents(span: Span, name: str) -> list[Attributes]:
 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
-    """Read the calls in the output of Haystack's ToolInvoker, which runs the tools of a step in one span."""
-    output = span.get("output.value")
+    """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
     is_invoker = str(_find_tool_name(span)).replace("_", "").lower().startswith(_INVOKER)
     if not is_invoker or any(
         span is above for tool in root.select_kind("TOOL") for above in iterate_ancestors(tool, root.by_id)
     ):
         return []
-    calls: list[ToolCall] = []
-    values = [parse_if_json(output)]
-    while values:  # the messages may be in lists of lists
-        value = values.pop(0)
-        held = tree.object_or_empty(value)
-        origin = tree.object_or_empty(held.get("origin"))
-        if "result" in held and isinstance(name := origin.get("tool_name"), str):
-            call = ToolCall(name, span.at, tree.id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
-            call.output, call.failed = tree.or_unanswered(held["result"]), held.get("error") is True
-            calls.append(call)
-        else:
-            values = [*(value if isinstance(value, list) else held.values()), *values]
+    output = span.get("output.value")
+    calls = read_invoked(parse_if_json(output), span.at, remedy)
     if output and not calls:
         expected = "messages as JSON, each with a tool_call_result"
         source.not_understood("output of several tools in one span", span.at, expected)
