@@ -158,7 +158,8 @@ class _Branches:
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
         """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
-        linked, followed = [line for line in members if "parentUuid" in line.record], {line.parent for line in members}
+        linked = [line for line in members if "parentUuid" in line.record]
+        followed = {line.parent for line in members if line.parent is not None}
         if not linked:
             return members  # a stream has no branches
         last = next((line for line in reversed(linked) if line.id not in followed), linked[-1])

@@ -76,7 +76,6 @@ LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
     "labelled blocks between rules": blocks.read_ruled,
     "labelled blocks": blocks.read_labelled,
     "one URL a line": lists.read_urls,
-    "lines of Markdown links, then of titles and URLs": lists.read_links_and_addresses,
     "lines or bullets of Markdown links": lists.read_links,
     "paragraphs of title, URL, text": lists.read_paragraphs,
 }

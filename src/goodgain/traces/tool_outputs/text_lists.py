@@ -316,12 +316,14 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
     return None if text.partition(entry.url)[0].rstrip(" (<*").endswith(":") else entry
 
 
-def read_links_and_addresses(text: str) -> list[Result] | None:
-    """Read at least three lines: first Markdown links, then titles with their addresses; no line is a snippet."""
+def read_links(text: str) -> list[Result] | None:
+    """Read links with what is said of each below it; or links and then titles with addresses, each on its own line."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
-    if len(are_links) < 3 or all(are_links) or are_links != sorted(are_links, reverse=True):
-        return None
-    return read_single_lines(_begin_title_and_address, text) if are_links[0] else None
+    if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
+        mixed = read_single_lines(_begin_title_and_address, text)
+        if mixed is not None:
+            return mixed
+    return read_entries(_begin_link, text)
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
@@ -350,6 +352,5 @@ def read_numbered_ids(text: str) -> list[Result] | None:
 
 read_numbered_links = partial(read_entries, _begin_numbered_link)
 read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
-read_links = partial(read_entries, _begin_link)
 read_urls = partial(read_single_lines, _begin_url)
 read_paragraphs = partial(read_entries, _begin_paragraph, with_notes=True)
