@@ -438,7 +438,9 @@ def _inspect(*messages: Json) -> Json:
     return {"eval": {"task": "t", "model": "m"}, "samples": [{"id": "q", "epoch": 1, "messages": [_USER, *messages]}]}
 
 
-def test_an_answer_without_a_call_is_told_of_an_inspect_log_only_if_its_tool_is_a_search(save: Callable[..., Path]) -> None:
+def test_an_answer_without_a_call_is_told_of_an_inspect_log_only_if_its_tool_is_a_search(
+    save: Callable[..., Path],
+) -> None:
     call = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "function": "search", "arguments": {}}]}
     answer = {"role": "tool", "tool_call_id": "c1", "function": "search", "content": json.dumps(docs("d1"))}
     orphan = {"role": "tool", "tool_call_id": "c9", "function": "bash", "content": "x"}
