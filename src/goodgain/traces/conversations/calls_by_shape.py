@@ -273,7 +273,7 @@ class CallFinder:
                     waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
                     waiting = [other for other in waiting if one.query in (None, other.query)]
                 if not named and not waiting:
-                    if one.is_sure and one.tool is not None and self._is_search(one.tool):
+                    if one.is_sure and (one.tool is None or self._is_search(one.tool)):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
                 guesses += [(one, waiting)] if len(waiting) > 1 else []

@@ -5,8 +5,9 @@ A function that meets a value of another type raises an InputError, which names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -70,6 +71,14 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
     if not isinstance(record.get(key), list):
         raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
     return walk(record[key], f"{at}/{key}")
+
+
+def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
+    """Yield objects with their places; a row of them that is numbered under a key, each otherwise, in that order."""
+    for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
+        held = list(row)
+        numbers = [one.get(key) for one, _ in held]
+        yield from sorted(held, key=lambda one: one[0][key]) if is_numbered and len({*numbers}) == len(held) else held
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:

@@ -52,6 +52,7 @@ class _Messages(Conversation):
         if kind in _REPEATS:
             return
         self.report_unread("a message", message, at, ("content",))
+        self.spend(message.get("models_usage"))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
         if kind in _RESULTS:

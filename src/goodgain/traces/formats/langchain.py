@@ -108,6 +108,7 @@ class _Messages(JoinedConversation):
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
         self._seen: set[str] = set()
+        self._longest = 0
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
@@ -118,7 +119,9 @@ class _Messages(JoinedConversation):
 
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
-        self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
+        if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
+            self._longest = len(exchange.messages)
+            self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
     def _end(self, at: str) -> None:
         self.query_id = _read_query_id(self.record, at) or self.query_id

@@ -88,8 +88,7 @@ class _Messages(Conversation):
         elif key and key in self._others:
             self._others[key] = False
         else:
-            expected = "a request of the same id before it"
-            self.source.not_understood("answer to a request that is not in the log", at, expected)
+            self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
         """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own.

@@ -177,11 +177,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
-        if call_id is None or self.has_call(call_id):
-            self.answer(call_id, output, content_at, name=name)
-        else:
-            expected = f"the answer to a call made before (no call has the id {call_id!r})"
-            self.source.not_understood("answer without a call", at, expected)
+        self.answer(call_id, output, content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"

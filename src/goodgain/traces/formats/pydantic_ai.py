@@ -58,6 +58,7 @@ class _Messages(Conversation):
             raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
         self.report_unread("a message", message, at, ("parts",))
         if kind == "response":
+            self.spend(message.get("usage"))
             self.step(message.get("timestamp"))
         for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)

@@ -52,12 +52,15 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
     of_list = {"step_number", "task", "role"}
     return read_conversations(
-        source, _Steps, paths=_PATHS, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
+        source, _Steps, _find_steps, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
     )
 
 
+def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+    return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
+
+
 class _Steps(Conversation):
-    items = "a list of steps"
     _made: Sequence[ToolCall] = ()
 
     def read(self, step: dict[str, Any], at: str) -> None:
@@ -107,6 +110,8 @@ class _Steps(Conversation):
                 self.call(tree.read_function_call(call, place)) for call, place in tree.walk(read[0], f"{at}/content")
             ]
         elif role == "tool-response":
+            if not self._made:
+                self.report_orphan(at, "no message with the role tool-call is before it")
             self._answer_all(self._made, text.removeprefix(_OBSERVED), failed=text.startswith(_FAILED))
             self._made = ()
         elif role != "system":

@@ -288,7 +288,7 @@ class _Speeches(Conversation):
             elif len(self._waiting) == 1 and (told := _TOLD.match(text)) is not None:
                 self._waiting[0][0].output = text[told.end() :]
             elif text.lstrip().startswith("<tool_response>"):
-                raise unexpected_value(at, "a tool call before this tool response", text)
+                self.report_orphan(at, "no <tool_call> is before this <tool_response>")
             elif not self._asked:
                 self.user(text)
                 self._asked = True

@@ -135,6 +135,7 @@ class _Messages(Conversation):
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
         self.report_unread("a step", step, at, _STEP_READ)
+        self.spend(step.get("usage"))
         self.step()
         self._made, self._cited = 0, []
         if isinstance(step.get("content"), list):
