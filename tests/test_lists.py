@@ -35,8 +35,6 @@ FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").gl
 #: The formats that claim files: the story is read with format="auto". test_shape.py has the cases of the other one.
 _CLAIMING = [name for name in FORMATS if name != "shape"]
 FIXTURES = Path("tests/traces/fixtures")
-#: Pages on traces that are not about one format.
-GENERAL_PAGES = {"README", "tool_outputs", "your_own_agent"}
 
 
 def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
@@ -202,21 +200,12 @@ def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
     )
 
 
-def test_every_trace_format_has_a_page() -> None:
+def test_every_trace_format_has_its_table_in_the_reference() -> None:
     same_names(
         FORMATS,
-        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem not in GENERAL_PAGES),
-        "docs/traces/{0}.md does not exist: write where its iterations come from, what it loses and its query ids",
-        "docs/traces/{0}.md is about {0}, which is not a format: remove it",
-    )
-
-
-def test_every_trace_format_has_a_row_in_the_table_of_formats() -> None:
-    same_names(
-        (f"| [`{name}`]({name}.md) | {form.title} |" for name, form in formats().items() if not form.is_plugin),
-        re.findall(r"^\| \[`.*$", text("docs/traces/README.md"), flags=re.MULTILINE),
-        "docs/traces/README.md lacks a row in its table of formats: add {0}",
-        "docs/traces/README.md has a row that no format's first line says: remove {0}",
+        re.findall(r"^## (\w+)$", text("docs/reference/trace_formats.md"), flags=re.MULTILINE),
+        "docs/reference/trace_formats.md lacks {0}: run `make reference`",
+        "docs/reference/trace_formats.md has {0}, which is not a format: run `make reference`",
     )
 
 
