@@ -194,7 +194,7 @@ def write_dependencies() -> str:
     )
 
 
-#: The labels of paragraphs in the docstring of a format: each is a row of its table, if the format has it.
+#: What begins a line in the docstring of a format: each is a row of its table, if the format has it.
 OF_FORMATS = ("Lost", "Query id", "Record", "Costs")
 
 
@@ -206,12 +206,12 @@ def write_trace_formats() -> str:
     parts = []
     for form in known:
         doc = inspect.getdoc(importlib.import_module(f"goodgain.traces.formats.{form.name}")) or ""
-        rules = doc.split("\n\n")[1:]
-        said = dict(
-            rule.split(": ", 1) for rule in rules if rule.startswith(tuple(f"{label}: " for label in OF_FORMATS))
-        )
-        steps = [rule for rule in rules if rule.partition(": ")[0] not in said]
-        rows = [("Steps", " ".join(rule for rule in steps if not rule.startswith(" "))), *said.items()]
+        about, *said = re.split(rf"^({'|'.join(OF_FORMATS)}): ", doc, flags=re.MULTILINE)
+        steps = about.strip().split("\n\n")[1:]
+        rows = [
+            ("Steps", " ".join(rule for rule in steps if not rule.startswith(" "))),
+            *zip(said[::2], said[1::2], strict=True),
+        ]
         table = "\n".join(f"| {label} | {' '.join(text.split())} |" for label, text in rows)
         blocks = [textwrap.dedent(rule) for rule in steps if rule.startswith(" ")]
         parts += [f"## {form.name}", f"| | |\n|---|---|\n{table}", *(f"```\n{block}\n```" for block in blocks)]

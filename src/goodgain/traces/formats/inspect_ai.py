@@ -4,9 +4,7 @@ An assistant message is a step, a user message a turn. Searches that a model's v
 assistant's content.
 
 Lost: Tool events outside the sample's messages, such as those of subagents. A notice names them if they searched.
-
 Query id: `sample.id`. The system is the model; each epoch is a replicate.
-
 Costs: `usage` and `time` of the model's events.
 """
 

@@ -4,9 +4,7 @@ The log has neither steps nor turns: each call is an iteration by default; with 
 without an answer between them are one. The file is one trace.
 
 Lost: The user's questions, the model, and what the agent does without MCP.
-
 Query id: None in the log.
-
 Record: Log each client to its own file: ids of several clients can collide.
 """
 

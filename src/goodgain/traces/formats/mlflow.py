@@ -4,7 +4,6 @@ A trace is a turn, and a session joins turns. A search belongs to the step of th
 before it; searches before the first one are one step.
 
 Lost: A traced function that returned nothing. Such a search is unrecorded.
-
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
 """
 

@@ -3,9 +3,7 @@
 Steps are those of the format `openai_responses`; a session is a trace.
 
 Lost: Hosted searches without sources. Encrypted sessions cannot be read, and branches are one session.
-
 Query id: The session's id. JSON Lines have none. `--tag` names the system.
-
 Record: Ask for sources as in the format `openai_responses`.
 """
 

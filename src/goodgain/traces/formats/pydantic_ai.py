@@ -4,9 +4,7 @@ A response is a step; a request with a user's prompt is a turn. Calls and return
 tool has both in one response.
 
 Lost: Hosted searches of OpenAI without sources. They are unrecorded.
-
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
-
 Record: Ask for sources as in the format `openai_responses`.
 """
 

@@ -4,9 +4,7 @@ A call is an object with the name of a tool, its arguments and its output; or a 
 order. Lists that a known format claims are read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
-
 Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others that all calls have around them.
-
 Record: Compare the counts of the summary with your log.
 """
 

@@ -3,9 +3,7 @@
 A message of the assistant is a step; a user's message without tool results is a turn.
 
 Lost: Time and model: messages have neither.
-
 Query id: The session's id, from the folder's name, else none.
-
 Record: Give the session's folder, not its files.
 """
 

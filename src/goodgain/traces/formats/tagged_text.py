@@ -3,7 +3,6 @@
 Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Prompts do not count.
 
 Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-o1 that a summary replaces.
-
 Query id: The `id` beside the text, else none. `--query-id question` takes a field.
 """
 
