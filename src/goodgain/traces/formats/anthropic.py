@@ -2,6 +2,11 @@
 
 An assistant message is a step; inside it a new step begins at each call that follows a result. Calls and results are
 paired by id over the whole turn. A user message with tool results is not a turn.
+
+Lost: Texts and scores of hosted searches: the API gives URL, title and age.
+Query id: None in the log.
+Record: A search that only `usage` counts has no results in the log; record whole answers.
+Costs: `usage` of each answer.
 """
 
 from __future__ import annotations

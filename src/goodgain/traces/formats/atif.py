@@ -1,6 +1,10 @@
 """ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
 
 A step of the agent is a step, one of the user a turn. Results are paired with calls by `source_call_id`.
+
+Lost: Searches of subagents. A notice counts them: convert their trajectories too.
+Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system is `agent.name`.
+Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries repeat
 results and are left out.
+
+Lost: Which agent of a team searched: all messages are one trace.
+Query id: None in the log.
+Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """
 
 from __future__ import annotations

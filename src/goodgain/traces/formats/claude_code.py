@@ -2,6 +2,11 @@
 
 A message of the assistant, which may take several lines, is a step; a prompt of the user is a turn. A session file is a
 tree of lines; the branch to its last line is read.
+
+Lost: Texts and scores of WebSearch, and calls in the background.
+Query id: The session's id. The system is the model of the last answer.
+Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
+`subagents/agent-<id>.jsonl` too: each is the system `subagent <id>`.
 """
 
 from __future__ import annotations

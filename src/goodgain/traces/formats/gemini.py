@@ -2,6 +2,10 @@
 
 A content of the model, an event of an agent or a `gemini` message is a step; what the user says is a turn. The grounding
 of an answer is one hosted search.
+
+Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several.
+Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
+Record: Record the answers, not only the requests: they hold the grounding.
 """
 
 from __future__ import annotations

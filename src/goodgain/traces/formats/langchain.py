@@ -2,6 +2,12 @@
 
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
+
+Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are not understood.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the `thread_id`
+there.
+Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
+Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 The log has neither steps nor turns: each call is an iteration by default; with iteration="step", consecutive calls
 without an answer between them are one. The file is one trace.
+
+Lost: The user's questions, the model, and what the agent does without MCP.
+Query id: None in the log.
+Record: Log each client to its own file: ids of several clients can collide.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 An assistant message is a step, a user message a turn. Also read: `function_call` with the function role, Groq's
 `executed_tools`, Haystack's message parts, and recorded exchanges.
+
+Lost: Ids, URLs and scores that the tool did not write. Searches of search models are unrecorded.
+Query id: The `id` beside the messages, but not that of an answer (`chatcmpl-...`). The system is the `model`.
+Record: Search models log only citations: `--citations` counts them as results.
+Costs: `usage` of recorded answers, and `cost` in it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 Calls of the client's tools in a response are one step. Hosted tools run inside a response: if it has reasoning items,
 calls without reasoning or a message between them are one step; otherwise each call is a step.
+
+Lost: Results of hosted searches, unless the request asks for them. They are unrecorded.
+Query id: None in the log: `resp_...` names an answer.
+Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
+Costs: `usage` of each response. If a response holds several iterations, the first one pays.
 """
 
 from __future__ import annotations

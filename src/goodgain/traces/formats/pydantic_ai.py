@@ -2,6 +2,10 @@
 
 A response is a step; a request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`; a hosted
 tool has both in one response.
+
+Lost: Hosted searches of OpenAI without sources. They are unrecorded.
+Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
+Record: Ask for sources as in the format `openai_responses`.
 """
 
 from __future__ import annotations

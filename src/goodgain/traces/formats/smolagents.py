@@ -2,6 +2,11 @@
 
 A step with a number is a step, and its calls share one text of observations; a task is a turn. Messages with the roles
 `tool-call` and `tool-response` hold the same as text.
+
+Lost: Searches inside an agent's code (`python_interpreter`), and several searches in a step without headings. They are
+unrecorded.
+Query id: None in the log.
+Record: For agents that write code, record spans: the format `openinference`.
 """
 
 from __future__ import annotations

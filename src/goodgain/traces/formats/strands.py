@@ -1,6 +1,10 @@
 """Strands Agents and Bedrock Converse: messages with blocks of one key (`toolUse`, `toolResult`), session folders.
 
 A message of the assistant is a step; a user's message without tool results is a turn.
+
+Lost: Time and model: messages have neither.
+Query id: The session's id, from the folder's name, else none.
+Record: Give the session's folder, not its files.
 """
 
 from __future__ import annotations

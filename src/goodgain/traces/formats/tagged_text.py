@@ -1,7 +1,9 @@
 """Tagged text: Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer (`<tool_call>`).
 
-Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
-prompts are examples and not calls.
+Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Prompts do not count.
+
+Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-o1 that a summary replaces.
+Query id: The `id` beside the text, else none. `--query-id question` takes a field.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 An assistant message is a step. A simulation is one query, its task, however often the user speaks. Calls by the
 simulated user are not the agent's, and are passed over.
+
+Lost: `reward_info`.
+Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
+Record: Name `grep` with `--tools` if it counts as a search.
 """
 
 from __future__ import annotations

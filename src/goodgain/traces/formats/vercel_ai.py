@@ -1,6 +1,10 @@
 """Vercel AI SDK: messages of `useChat` (`parts`, `toolInvocations`), `response.messages` and `steps`.
 
 In a UI message a step ends at each `step-start`; a model message of the assistant, or a member of `steps`, is a step.
+
+Lost: Calls without a final output, which are unrecorded; time, model and usage, unless your program saves them in `metadata`.
+Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
+Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
 
 from __future__ import annotations
