@@ -14,7 +14,7 @@ from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.outcomes import check_outcomes, correlate, leave_out_ratio, stack_outcomes
+from goodgain.comparing.outcomes import check_outcomes, correlate, leave_out_completed, leave_out_ratio, stack_outcomes
 from goodgain.comparing.pairs_table import (
     add_costs,
     arrange_values,
@@ -160,7 +160,8 @@ def compare(
     names = [*([_BASELINE] if baseline_file is not None else []), *runs_of]
     compared = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
-    table = None if outcomes is None else leave_out_ratio(read_outcomes(outcomes))
+    require = list(require)
+    table = None if outcomes is None else leave_out_completed(leave_out_ratio(read_outcomes(outcomes)), require)
     solved = [] if table is None else table.columns[2:]
     lines = [parse_requirement(line, rel=rel, outcomes=solved) if isinstance(line, str) else line for line in require]
     lines = [line for line in lines if not isinstance(line.measure, str)]  # those on outcomes have no replicates
