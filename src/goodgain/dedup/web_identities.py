@@ -1,6 +1,6 @@
 """Web identities: which addresses of well-known sites name one paper, video, question or product.
 
-Each identity is one declaration. The tests of its examples and its row in docs/same_pages.md follow from it.
+Each identity is one declaration. The tests of its examples and its row in docs/reference/web_identities.md follow from it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class WebIdentity(NamedTuple):
 
 
 _ARXIV = r"(?P<id>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v\d{1,3})?"
+_ACL = r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z\d_]+-[a-z\d]+\.\d+)"
 _PREPRINT = r"(?P<id>10\.(?:1101|64898)/(?:\d{4}\.\d\d\.\d\d\.)?\d{6,8})(?:v\d{1,3})?"
 _DOI = r"(?P<doi>10\.\d{4,9}/[^/].*?)"
 _DOI_VIEW = r"(?:\.pdf|/(?:full|abstract|pdf|epdf|html|meta|fulltext|full/html))?"
@@ -79,8 +80,8 @@ IDENTITIES = (
         "ACL Anthology paper",
         "aclanthology.org/{id}",
         (
-            r"aclanthology.org|aclweb.org (?:/anthology)?/(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z\d_]+-[a-z\d]+\.\d+)(?:v\d+)?(?:\.pdf)?",
-            r"doi.org|dx.doi.org /10\.18653/v1/(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z\d_]+-[a-z\d]+\.\d+)",
+            rf"aclanthology.org|aclweb.org (?:/anthology)?/{_ACL}(?:v\d+)?(?:\.pdf)?",
+            rf"doi.org|dx.doi.org /10\.18653/v1/{_ACL}",
         ),
         "*",
         ("https://aclanthology.org/P19-1001/", "https://www.aclweb.org/anthology/P19-1001.pdf"),
@@ -112,7 +113,7 @@ IDENTITIES = (
             "science.org|pnas.org|annualreviews.org|royalsocietypublishing.org|nejm.org|epubs.siam.org|liebertpub.com "
             rf"/doi/(?:(?:abs|full|pdf|epdf|pdfplus|pdfdirect|full-xml|book)/)?{_DOI}{_DOI_VIEW}",
             rf"link.springer.com /(?:article|chapter|book|content/pdf)/{_DOI}{_DOI_VIEW}",
-            rf"frontiersin.org|iopscience.iop.org|direct.mit.edu /(?:articles?|journals/[\w-]+/articles)/{_DOI}{_DOI_VIEW}",
+            rf"frontiersin.org|iopscience.iop.org /(?:articles?|journals/[\w-]+/articles)/{_DOI}{_DOI_VIEW}",
             r"journals.plos.org /[a-z]+/article(?:/file)? id=(?P<doi>10\.\d{4,9}(?:/|%2F).+)",
         ),
         "*",
@@ -132,7 +133,10 @@ IDENTITIES = (
         "pmc.ncbi.nlm.nih.gov/articles/PMC{id}",
         (r"pmc.ncbi.nlm.nih.gov|ncbi.nlm.nih.gov (?:/pmc)?/articles/(?:PMC)?(?P<id>\d{1,9})(?:/pdf(?:/[^/]*)?)?",),
         "*",
-        ("https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123456/pdf/main.pdf", "https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/"),
+        (
+            "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123456/pdf/main.pdf",
+            "https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/",
+        ),
         ("https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/", "https://pubmed.ncbi.nlm.nih.gov/123456/"),
     ),
     WebIdentity(
@@ -216,7 +220,10 @@ IDENTITIES = (
         "reddit.com/comments/{post}/comment/{comment}",
         (rf"{_REDDIT} {_POST}/[^/]+/(?P<comment>[0-9a-z]+)",),
         "*",
-        ("https://old.reddit.com/r/x/comments/1abc/title/k2d/?context=3", "https://reddit.com/comments/1abc/comment/k2d"),
+        (
+            "https://old.reddit.com/r/x/comments/1abc/title/k2d/?context=3",
+            "https://reddit.com/comments/1abc/comment/k2d",
+        ),
         ("https://reddit.com/r/x/comments/1abc/title/k2d", "https://reddit.com/r/x/comments/1abc/title/"),
     ),
     WebIdentity(
@@ -234,13 +241,16 @@ IDENTITIES = (
             rf"{_AMAZON} (?:/[^/]+){{0,3}}/(?:dp|gp/product|gp/aw/d|exec/obidos/asin)/(?P<asin>[0-9A-Za-z]{{10}})(?:/ref=.*)?",
         ),
         "*",
-        ("https://www.amazon.com/Some-Title/dp/B000000001/ref=sr_1_1", "https://amazon.com/gp/product/B000000001?psc=1"),
+        (
+            "https://www.amazon.com/Some-Title/dp/B000000001/ref=sr_1_1",
+            "https://amazon.com/gp/product/B000000001?psc=1",
+        ),
         ("https://www.amazon.com/dp/B000000001", "https://www.amazon.de/dp/B000000001"),
     ),
     WebIdentity(
         "X post",
         "x.com/i/status/{id}",
-        (r"x.com|twitter.com (?:/#!)?/(?:\w+|i/web)/status(?:es)?/(?P<id>\d+)(?:/(?:photo|video)/\d)?",),
+        (r"x.com|twitter.com (?:#!)?/(?:\w+|i/web)/status(?:es)?/(?P<id>\d+)(?:/(?:photo|video)/\d)?",),
         "*",
         ("https://twitter.com/ann/status/1234567890?s=20", "https://x.com/i/web/status/1234567890/photo/1"),
         ("https://x.com/ann/status/1234567890", "https://x.com/ann/status/1234567891"),
@@ -248,7 +258,7 @@ IDENTITIES = (
     WebIdentity(
         "X profile",
         "x.com/{owner}",
-        (r"x.com|twitter.com (?:/#!)?/(?P<owner>\w{1,15})",),
+        (r"x.com|twitter.com (?:#!)?/(?P<owner>\w{1,15})",),
         "s t lang",
         ("https://mobile.twitter.com/Ann", "https://x.com/ann"),
         ("https://x.com/ann", "https://x.com/bob"),
@@ -263,7 +273,10 @@ IDENTITIES = (
             rf"r.jina.ai /{_SITE_AND_PATH}",
         ),
         "",
-        ("https://web.archive.org/web/20240101000000/https://a.test/p/one", "https://a-test.cdn.ampproject.org/c/s/a.test/p/one"),
+        (
+            "https://web.archive.org/web/20240101000000/https://a.test/p/one",
+            "https://a-test.cdn.ampproject.org/c/s/a.test/p/one",
+        ),
         ("https://r.jina.ai/https://a.test/p?id=1", "https://r.jina.ai/https://a.test/p?id=2"),
     ),
     WebIdentity(
@@ -277,7 +290,10 @@ IDENTITIES = (
             rf"youtube.com /redirect q={_CARRIED}",
         ),
         "*",
-        ("https://www.google.com/url?q=https://a.test/p/one&sa=U", "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fa.test%2Fp%2Fone"),
+        (
+            "https://www.google.com/url?q=https://a.test/p/one&sa=U",
+            "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fa.test%2Fp%2Fone",
+        ),
         ("https://www.google.com/url?q=https://a.test/p/one", "https://www.google.com/url?q=https://a.test/p/two"),
     ),
 )
