@@ -233,19 +233,20 @@ def test_wrappers_within_each_other_are_removed_up_to_a_limit() -> None:
 
 def test_no_pattern_of_a_known_site_backtracks() -> None:
     texts = [
-        part * (100_000 // len(part))
+        part * (20_000 // len(part))
         for part in ("/a", "a", ".", "a.", ".pdf", "/full", "1", "/10.1145/1", "-", "/dp/B000000001")
     ]
     texts += [
-        "/pdf/" + "1" * 100_000,
-        "/doi/10.1145/" + "/full" * 20_000 + "\n",
-        "/x?v=" + "a" * 100_000,
-        "/wiki/" + "%41" * 30_000,
+        "/pdf/" + "1" * 20_000,
+        "/doi/10.1145/" + "/full" * 4_000 + "\n",
+        "/x?v=" + "a" * 20_000,
+        "/wiki/" + "%41" * 7_000,
     ]
+    hosts = {line.split("|")[0].split()[0].replace("*", "en") for one in IDENTITIES for line in one.spellings}
     for text in texts:
         ordinary = _measure("ordinary.test", text)
-        slowest = max((_measure(host, text), host) for host in _HOSTS)
-        assert slowest[0] < 200 * ordinary + 0.05, (slowest, text[:20])  # a pattern that backtracks takes minutes
+        slowest = max((_measure(host, text), host) for host in hosts)
+        assert slowest[0] < 50 * ordinary + 0.05, (slowest, text[:20])  # a pattern that backtracks takes seconds
 
 
 def _measure(host: str, text: str) -> float:

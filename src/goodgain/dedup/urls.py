@@ -35,6 +35,12 @@ class Url(NamedTuple):
     edition: str
     beyond_start: bool
 
+    @property
+    def canonical(self) -> str:
+        """The canonical address: equal for equal items, and itself a URL; for other schemes than http the normalised URL."""
+        is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
+        return "https://" + self.item if is_web else self.normalised
+
 
 #: Parameters that identify the visitor or the referring page, and never select content.
 _TRACKING = frozenset(
@@ -106,6 +112,7 @@ _BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?
 _HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
 _PORT = re.compile(r":([0-9]*)$")
+_WEB_PORTS = ("80", "443")
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
@@ -130,6 +137,19 @@ def normalise_url(url: str | None) -> str | None:
     """
     parsed = parse_url(url) if url else None
     return parsed.normalised if parsed else None
+
+
+def canonicalise_url(url: str | None) -> str | None:
+    """Return the canonical address of a URL: equal for all spellings of one page; None if it does not name a page.
+
+    https; the host without www., m., mobile., amp. and default port; no tracking, index file, final slash or fragment
+    other than a route (`#/`, `#!`); web identities (arXiv, DOI, YouTube ...) and the URLs that archives carry as declared.
+
+    >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
+    ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
+    """
+    parsed = parse_url(url) if url else None
+    return parsed.canonical if parsed else None
 
 
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
@@ -168,7 +188,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     if fragment:
         place = _escape(fragment, _UNRESERVED)
         tail = "" if place.startswith(":~:") else "#" + place
-        if place.startswith(("/", "!")):  # the page is built in the browser, and this route is its path
+        if place.startswith(("/", "!")) and place.strip("/!"):  # the page is built in the browser, and this route is its path
             route = "#" + place.rstrip("/")
             own_path += route
     page = bare_host + own_path
@@ -283,9 +303,10 @@ def _normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...
     labels = name.split(".")
     while len(labels) > 2 and labels[0] in _VIEW_LABELS:
         del labels[0]
-    if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+    while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
-    return name + tail, ".".join(labels) + tail, () if tail else find_rules(labels)
+    own = "" if port in _WEB_PORTS and scheme in ("http", "https") else tail
+    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
 
 
 def _encode_host(name: str) -> str:
@@ -328,7 +349,8 @@ def _strip_page_path(path: str) -> str:
         return path
     if _INDEX_NAMES.fullmatch(name) and len(name) < len(path):
         path = path[: -len(name)]
-    return path.rstrip("/").removesuffix("/amp").rstrip("/")
+    shorter = path.rstrip("/").removesuffix("/amp").rstrip("/")
+    return shorter if shorter == path else _strip_page_path(shorter)
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
@@ -361,7 +383,7 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
         if lower in _SELECTING:
             chosen.append(f"{lower}={value}")
     mark = "&" if "?" in page else "?"  # a canonical address may hold a parameter
-    return (page + mark + "&".join(kept) if kept else page), "&".join(sorted(chosen))
+    return (page + mark + "&".join(sorted(kept)) if kept else page), "&".join(sorted(chosen))
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:
