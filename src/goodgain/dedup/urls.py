@@ -112,7 +112,6 @@ _BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?
 _HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
 _PORT = re.compile(r":([0-9]*)$")
-_WEB_PORTS = ("80", "443")
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
@@ -188,7 +187,9 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     if fragment:
         place = _escape(fragment, _UNRESERVED)
         tail = "" if place.startswith(":~:") else "#" + place
-        if place.startswith(("/", "!")) and place.strip("/!"):  # the page is built in the browser, and this route is its path
+        if place.startswith(("/", "!")) and place.strip(
+            "/!"
+        ):  # the page is built in the browser, and this route is its path
             route = "#" + place.rstrip("/")
             own_path += route
     page = bare_host + own_path
@@ -198,8 +199,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
     if rules and (known := identify(rules, bare_host, path.rstrip("/") + route, parameters)):
-        found = _read_known(known, normalised, wrappers)
-        if found or wrappers:
+        if (found := _read_known(known, normalised, wrappers)) or wrappers:
             return found
     item, choice = _make_item(page, parameters) if parameters else (page, "")
     edition = ""
@@ -305,7 +305,7 @@ def _normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...
         del labels[0]
     while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
-    own = "" if port in _WEB_PORTS and scheme in ("http", "https") else tail
+    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
     return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -323,28 +324,31 @@ class Known(NamedTuple):
     carries: bool
 
 
-def _index_rules(identities: Iterable[WebIdentity]) -> dict[str, tuple[Rule, ...]]:
-    rules: dict[str, tuple[Rule, ...]] = {}
-    for identity in identities:
+def _index_spellings() -> dict[str, list[tuple[WebIdentity, str]]]:
+    spellings: dict[str, list[tuple[WebIdentity, str]]] = {}
+    for identity in IDENTITIES:
         for spelling in identity.spellings:
-            hosts, path, *parameters = spelling.split()
-            pairs = (parameter.partition("=") for parameter in parameters)
-            values = tuple((name, re.compile(value, re.ASCII)) for name, _, value in pairs)
-            drops, canonical = frozenset(identity.drops.split()), identity.canonical
-            rule = Rule(re.compile(path, re.ASCII), values, drops, canonical, canonical == "{url}")
-            for host in hosts.split("|"):
-                rules[host] = (*rules.get(host, ()), rule)
-    return rules
+            for host in spelling.split()[0].split("|"):
+                spellings.setdefault(host, []).append((identity, spelling))
+    return spellings
 
 
-_RULES = _index_rules(IDENTITIES)
+_SPELLINGS = _index_spellings()
+
+
+@cache  # patterns are compiled for the hosts that occur: all of them take 14 ms
+def _make_rule(identity: WebIdentity, spelling: str) -> Rule:
+    _, path, *parameters = spelling.split()
+    pairs = (parameter.partition("=") for parameter in parameters)
+    values = tuple((name, re.compile(value, re.ASCII)) for name, _, value in pairs)
+    drops, carries = frozenset(identity.drops.split()), identity.canonical == "{url}"
+    return Rule(re.compile(path, re.ASCII), values, drops, identity.canonical, carries)
 
 
 def find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules for a host, given by its labels without `www.` and `m.`; nearly all hosts have none."""
-    own = _RULES.get(".".join(labels), ())
-    above = (_RULES.get("*." + ".".join(labels[-count:]), ()) for count in (2, 3) if len(labels) > count)
-    return sum(above, own)
+    names = [".".join(labels), *("*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count)]
+    return tuple(_make_rule(*one) for name in names for one in _SPELLINGS.get(name, ()))
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
