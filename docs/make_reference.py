@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import goodgain as gg
 from goodgain.cli.program import program
+from goodgain.dedup.web_identities import IDENTITIES
 from goodgain.measures.declaration import Declaration
 from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
@@ -221,6 +222,28 @@ def write_trace_formats() -> str:
     return "\n\n".join(part.rstrip("\n") for part in [*head, *parts]) + "\n"
 
 
+def write_web_identities() -> str:
+    """Return the page of the addresses that name one page: the declarations of web identities."""
+    rows = [
+        [identity.name, identity.canonical, identity.drops.replace("*", "all"), *identity.same, *identity.different]
+        for identity in IDENTITIES
+    ]
+    return "\n".join(
+        [
+            "# Addresses of one page\n",
+            NOTE,
+            "For these sites goodgain knows which addresses lead to one page. The canonical address decides equality.\n",
+            "`{host}` is the host without `www.` and `m.`. `{url}` is the address inside: goodgain reads this one instead.\n",
+            "| page | canonical address | parameters dropped | same | different |\n|---|---|---|---|---|",
+            *(
+                f"| {name} | `{canonical}` | {drops} | `{one}`<br>`{two}` | `{first}`<br>`{second}` |"
+                for name, canonical, drops, one, two, first, second in rows
+            ),
+            "",
+        ]
+    )
+
+
 def write_pages() -> Iterator[tuple[str, str]]:
     """Yield the file and the text of each page."""
     yield "measures.md", write_measures()
@@ -228,6 +251,7 @@ def write_pages() -> Iterator[tuple[str, str]]:
     yield "python.md", write_python()
     yield "dependencies.md", write_dependencies()
     yield "trace_formats.md", write_trace_formats()
+    yield "web_identities.md", write_web_identities()
 
 
 if __name__ == "__main__":
