@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from click.testing import CliRunner
 
 import goodgain as gg
 from goodgain.cli.program import program
+from goodgain.dedup.web_identities import IDENTITIES
 from goodgain.measures.declaration import Declaration
 from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
+from goodgain.traces import formats
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -35,6 +38,17 @@ FAMILIES = {
         "`@k` is a rank. A query without any grade in its first k results has no value.",
     ),
 }  # fmt: skip
+
+FORMATS = """\
+[`goodgain convert`](../traces/README.md) recognises these formats. Results that a log lacks are *unrecorded*: an error, unless you
+pass `--unrecorded`. Where a log has no query id, use `--query-id` or `--query-ids`.
+
+Show what each format sees in a file:
+
+```sh
+goodgain convert --explain-format tests/traces/fixtures/langchain/state.json
+```
+"""
 
 ITERATIONS = """\
 >>> import goodgain as gg
@@ -184,12 +198,60 @@ def write_dependencies() -> str:
     )
 
 
+#: What begins a line in the docstring of a format: each is a row of its table, if the format has it.
+OF_FORMATS = ("Lost", "Query id", "Record", "Costs")
+
+
+def write_trace_formats() -> str:
+    """Return the page of all trace formats: a table of them, and what each says of itself in its docstring."""
+    known = [form for form in formats().values() if not form.is_plugin]
+    names = [f"| [`{form.name}`](#{form.name}) | {form.title} |" for form in known]
+    head = ["# Trace formats\n", NOTE, FORMATS, "\n".join(["| format | what it is |", "|---|---|", *names])]
+    parts = []
+    for form in known:
+        doc = inspect.getdoc(importlib.import_module(f"goodgain.traces.formats.{form.name}")) or ""
+        about, *said = re.split(rf"^({'|'.join(OF_FORMATS)}): ", doc, flags=re.MULTILINE)
+        steps = about.strip().split("\n\n")[1:]
+        rows = [
+            ("Steps", " ".join(rule for rule in steps if not rule.startswith(" "))),
+            *zip(said[::2], said[1::2], strict=True),
+        ]
+        table = "\n".join(f"| {label} | {' '.join(text.split())} |" for label, text in rows)
+        blocks = [textwrap.dedent(rule) for rule in steps if rule.startswith(" ")]
+        parts += [f"## {form.name}", f"| | |\n|---|---|\n{table}", *(f"```\n{block}\n```" for block in blocks)]
+    return "\n\n".join(part.rstrip("\n") for part in [*head, *parts]) + "\n"
+
+
+def write_web_identities() -> str:
+    """Return the page of the addresses that name one page: the declarations of web identities."""
+    rows = [
+        [identity.name, identity.canonical, identity.drops.replace("*", "all"), *identity.same, *identity.different]
+        for identity in IDENTITIES
+    ]
+    return "\n".join(
+        [
+            "# Addresses of one page\n",
+            NOTE,
+            "For these sites goodgain knows which addresses lead to one page. The canonical address decides equality.\n",
+            "`{host}` is the host without `www.` and `m.`. `{url}` is the address inside: goodgain reads this one instead.\n",
+            "| page | canonical address | parameters dropped | same | different |\n|---|---|---|---|---|",
+            *(
+                f"| {name} | `{canonical}` | {drops} | `{one}`<br>`{two}` | `{first}`<br>`{second}` |"
+                for name, canonical, drops, one, two, first, second in rows
+            ),
+            "",
+        ]
+    )
+
+
 def write_pages() -> Iterator[tuple[str, str]]:
     """Yield the file and the text of each page."""
     yield "measures.md", write_measures()
     yield "command_line.md", write_commands()
     yield "python.md", write_python()
     yield "dependencies.md", write_dependencies()
+    yield "trace_formats.md", write_trace_formats()
+    yield "web_identities.md", write_web_identities()
 
 
 if __name__ == "__main__":

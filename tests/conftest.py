@@ -65,6 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     kept = {item for test in cases.values() for item in test[:: -(-len(test) // MOST_CASES)]}
+    kept |= {item for item in items if item.get_closest_marker("each")}
     left_out = [item for item in items if item not in kept or item.get_closest_marker("slow")]
     if left_out:
         items[:] = [item for item in items if item in kept and not item.get_closest_marker("slow")]

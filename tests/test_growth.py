@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing.requirements import parse_requirement
+from goodgain.comparing.required_lines import parse_requirement
 from goodgain.dedup import normalise_url
 from goodgain.traces.reading.known_formats import formats
 from goodgain.traces.tool_outputs.readers import read_output

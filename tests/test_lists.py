@@ -26,17 +26,15 @@ from tests.support import oracle, ranking_oracle
 from tests.support.ranking_cases import BY_GDEVAL, GRADED, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
 from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
-from tests.traces.expected import EXPECTED, NOT_RECORDED
+from tests.traces.expected import EXPECTED, NOT_RECORDED, ODD_ITEMS
 from tests.traces.logs import WRITERS
-from tests.traces.test_understood import ODD_ITEMS, ODD_LOGS
+from tests.traces.test_cases import SUBJECTS
 
 #: The trace formats, by their files: a file that cannot be imported is listed too.
 FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
 #: The formats that claim files: the story is read with format="auto". test_shape.py has the cases of the other one.
 _CLAIMING = [name for name in FORMATS if name != "shape"]
 FIXTURES = Path("tests/traces/fixtures")
-#: Pages on traces that are not about one format.
-GENERAL_PAGES = {"README", "tool_outputs", "your_own_agent"}
 
 
 def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
@@ -156,13 +154,22 @@ def test_every_trace_format_has_a_writer_of_the_story() -> None:
     )
 
 
-@pytest.mark.parametrize(("table", "listed"), [("odd_logs", ODD_LOGS), ("odd_items", ODD_ITEMS)])
-def test_every_trace_format_has_something_that_it_does_not_understand(table: str, listed: dict[str, object]) -> None:
+_ODD = "without a search what is not understood is an error with its place, or left out on skip"
+
+
+@pytest.mark.parametrize(
+    ("file", "listed"),
+    [
+        ("odd_items.json", [*ODD_ITEMS, "openinference"]),  # a span of an unknown kind is not a search
+        ("cases/not_understood.json", re.findall(rf"{_ODD} \[(\w+)\]", str(SUBJECTS["not_understood"]))),
+    ],
+)
+def test_every_trace_format_has_something_that_it_does_not_understand(file: str, listed: list[str]) -> None:
     same_names(
         _CLAIMING,
-        [*listed, *({"openinference"} if table == "odd_items" else ())],  # a span of an unknown kind is not a search
-        f"tests/traces/odd_logs.py has nothing of an unknown kind for {{0}}: add it to {table}",
-        f"tests/traces/odd_logs.py has {{0}} in {table}, which is not a format: remove it",
+        listed,
+        f"tests/traces/{file} has nothing of an unknown kind for {{0}}: add it",
+        f"tests/traces/{file} has {{0}}, which is not a format: remove it",
     )
 
 
@@ -170,7 +177,7 @@ def test_every_trace_format_has_a_fixture() -> None:
     same_names(
         FORMATS,
         (path.parent.name for path in (ROOT / FIXTURES).glob("*/*")),
-        f"{FIXTURES}/{{0}} has no file: let tests/traces/make_fixtures.py write a small log there",
+        f"{FIXTURES}/{{0}} has no file: let its library write a small log there",
         f"{FIXTURES}/{{0}} is a folder for {{0}}, which is not a format: remove it",
     )
 
@@ -179,8 +186,8 @@ def test_every_fixture_of_a_trace_format_is_expected() -> None:
     same_names(
         (str(path.relative_to(ROOT / FIXTURES)) for path in (ROOT / FIXTURES).glob("*/*")),
         [*EXPECTED, *NOT_RECORDED],
-        'tests/traces/expected.py does not say what {0} holds: add "{0}" to EXPECTED, as a person counts it',
-        f"tests/traces/expected.py has {{0}}, which is not in {FIXTURES}: remove it",
+        'tests/traces/expected.json does not say what {0} holds: add "{0}", as a person counts it',
+        f"tests/traces/expected.json has {{0}}, which is not in {FIXTURES}: remove it",
     )
 
 
@@ -188,26 +195,17 @@ def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
     same_names(
         FORMATS,
         (name.partition("/")[0] for name in EXPECTED),
-        'tests/traces/expected.py has no counts for any fixture of {0}: add one, "{0}/<file>", to EXPECTED',
-        "tests/traces/expected.py has fixtures of {0} in EXPECTED, which is not a format: remove them",
+        'tests/traces/expected.json has no counts for any fixture of {0}: add one, "{0}/<file>"',
+        "tests/traces/expected.json has fixtures of {0}, which is not a format: remove them",
     )
 
 
-def test_every_trace_format_has_a_page() -> None:
+def test_every_trace_format_has_its_table_in_the_reference() -> None:
     same_names(
         FORMATS,
-        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem not in GENERAL_PAGES),
-        "docs/traces/{0}.md does not exist: write where its iterations come from, what it loses and its query ids",
-        "docs/traces/{0}.md is about {0}, which is not a format: remove it",
-    )
-
-
-def test_every_trace_format_has_a_row_in_the_table_of_formats() -> None:
-    same_names(
-        (f"| [`{name}`]({name}.md) | {form.title} |" for name, form in formats().items() if not form.is_plugin),
-        re.findall(r"^\| \[`.*$", text("docs/traces/README.md"), flags=re.MULTILINE),
-        "docs/traces/README.md lacks a row in its table of formats: add {0}",
-        "docs/traces/README.md has a row that no format's first line says: remove {0}",
+        re.findall(r"^## (\w+)$", text("docs/reference/trace_formats.md"), flags=re.MULTILINE),
+        "docs/reference/trace_formats.md lacks {0}: run `make reference`",
+        "docs/reference/trace_formats.md has {0}, which is not a format: run `make reference`",
     )
 
 

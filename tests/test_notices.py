@@ -118,7 +118,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
             "1 query never searched in one: p",
-            "low coverage: under 0.8 of the unique results have a label (one 0.50)",
+            "coverage is low: under 0.8 of the unique results have a label (one 0.50)",
         ],
     ),
     "low coverage in a curve": (
@@ -138,6 +138,29 @@ def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
     call, wanted = CALLS[case]
     _, told = notices_of(call, coverage=True)
     assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
+
+
+def test_low_coverage_is_one_notice_with_a_line_a_system_and_its_runs_together() -> None:
+    other = in_one_search({"q": {"a": 3.0, "x": 2.0, "y": 1.0}})
+    systems = {"one": FEW_JUDGED, "two": [FEW_JUDGED, other], "good": FOUND_IN_BOTH}
+    _, told = notices_of(lambda: gg.curve(QRELS, systems, "CG"), coverage=True)
+    (said,) = [text for text in told if "coverage" in text]
+    assert said.splitlines() == [
+        "coverage is low: under 0.8 of the unique results have a label; most measures count the others as not relevant. Judge "
+        "more of them (goodgain pool lists them), or see their possible effect with bounds=True.",
+        "  one: 0.50 of 2 (by iteration 0.50)",
+        "  two: run 1 0.50 of 2 (by iteration 0.50); run 2 0.33 of 3 (by iteration 0.33)",
+    ]
+    (alone,) = gg.evaluate(QRELS, [FEW_JUDGED, other], "CG").notes
+    assert alone.splitlines()[1:] == ["  run 1 0.50 of 2 (by iteration 0.50); run 2 0.33 of 3 (by iteration 0.33)"]
+    strange = in_one_search({"q": {"v": 3.0}})
+    stranger = in_one_search({"q": {"v": 3.0, "w": 2.0}})
+    _, none = notices_of(lambda: gg.curve(QRELS, {"one": strange, "two": [stranger, other]}, "CG"), coverage=True)
+    assert [text.split(".")[0] for text in none] == [
+        "coverage is low: no result has a label",
+        "two (run 2): coverage is low: 0",
+    ]
+    assert none[0].count("\n") == 2
 
 
 def test_scores_keep_every_notice_of_their_call() -> None:

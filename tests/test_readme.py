@@ -94,7 +94,9 @@ def test_the_readme_has_at_most_120_lines() -> None:
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
+)
 def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for link in LINK.findall(re.sub(r"```.*?```|`[^`]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)):

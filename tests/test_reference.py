@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import textwrap
 from importlib.metadata import version
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.traces import formats
 from tests.labelling.endpoint import good, serve
 from tests.support.tables import ROOT
 
@@ -27,6 +29,14 @@ def test_a_page_of_the_reference_is_up_to_date(file: str, text: str) -> None:
         pytest.skip("click before 8.5 lays help out in another way; the page is that of 8.5")
     written = (make_reference.FOLDER / file).read_text(encoding="utf-8")
     assert written == text, f"docs/reference/{file} is out of date: run `make reference`"
+
+
+def test_every_trace_format_says_what_a_step_is_what_its_log_lacks_and_where_query_ids_come_from() -> None:
+    page = make_reference.write_trace_formats()
+    tables = re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
+    said = {name: re.findall(r"^\| ([A-Z][^|]*) \| \S", table, flags=re.MULTILINE)[:3] for name, table in tables}
+    built_in = [name for name, form in formats().items() if not form.is_plugin]
+    assert said == {name: ["Steps", "Lost", "Query id"] for name in built_in}
 
 
 def test_every_public_name_has_an_example() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import sysconfig
 import warnings
@@ -66,7 +67,7 @@ class GoodgainNotice(UserWarning):
     """Something that a user should know about a correct result.
 
     `text` is the message without the name of its run. A `minor` notice does not change what the numbers mean; a terminal
-    shows it on request.
+    shows it on request. `of_several` is the message for several systems, and what its line about this run says.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -77,22 +78,27 @@ class GoodgainNotice(UserWarning):
     goodgain.errors.GoodgainNotice: no iterations in this run: ...
     """
 
-    def __init__(self, text: str, about: str | None = None, *, minor: bool = False) -> None:
+    def __init__(
+        self, text: str, about: str | None = None, *, minor: bool = False, of_several: tuple[str, str] | None = None
+    ) -> None:
         super().__init__(f"{about}: {text}" if about else text)
         self.text = text
         self.minor = minor
+        self.of_several = of_several
 
 
 #: Takes the notices of a call that gives them later; each thread and task has its own.
 _collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_collector", default=None)
 
 
-def notice(text: str, *, about: str | None = None, minor: bool = False) -> None:
+def notice(
+    text: str, *, about: str | None = None, minor: bool = False, of_several: tuple[str, str] | None = None
+) -> None:
     """Warn with a `GoodgainNotice` that points at the user's own line, not into an installed package.
 
     `about` is the name of the run, if any; in a call of several systems their names replace it.
     """
-    made, collect = GoodgainNotice(text, about, minor=minor), _collector.get()
+    made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
         collect(made)
         return
@@ -143,17 +149,15 @@ class NoticesOfSystems:
     """
 
     def __init__(self) -> None:
-        self._concerned: dict[str, dict[str, None]] = {}
-        self._minor: set[str] = set()
+        self._concerned: dict[str, dict[str, GoodgainNotice]] = {}
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[None]:
         """Take the notices inside a `with` for the system of this name."""
 
         def take(given: GoodgainNotice) -> None:
-            text = given.text if name else str(given)
-            self._concerned.setdefault(text, {})[name] = None
-            self._minor |= {text} if given.minor else set()
+            text = given.of_several[0] if given.of_several else given.text if name else str(given)
+            self._concerned.setdefault(text, {})[name] = given
 
         with collect_notices(take):
             yield
@@ -161,15 +165,29 @@ class NoticesOfSystems:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts of the notices, with the names of the systems."""
-        named = ((", ".join(names), text) for text, names in self._concerned.items())
-        return tuple(f"{listed}: {text}" if listed else text for listed, text in named)
+        return tuple(_name_systems(text, given) for text, given in self._concerned.items())
 
     def __enter__(self) -> NoticesOfSystems:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        for text, shown in zip(self._concerned, self.texts, strict=True):
-            notice(shown, minor=text in self._minor)
+        for given, shown in zip(self._concerned.values(), self.texts, strict=True):
+            notice(shown, minor=all(one.minor for one in given.values()))
+
+
+def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
+    """Return the text of one notice with the names of its systems; a line for each system that has figures of its own."""
+    first = next(iter(given.values()))
+    if first.of_several is None or len({one.text for one in given.values()}) == 1:
+        listed = ", ".join(given)
+        return f"{listed}: {first.text if listed else first}" if listed else str(first)
+    of_systems: dict[str, list[str]] = {}
+    for name, one in given.items():
+        of_run = re.fullmatch(r"(?:(?P<system>.*) \()?(?P<run>run \d+)\)?", name, re.DOTALL)
+        system, run = of_run.group("system", "run") if of_run else (name, None)
+        figures = one.of_several[1] if one.of_several else ""
+        of_systems.setdefault(system or "", []).append(f"{run} {figures}" if run else figures)
+    return "\n  ".join([text, *(f"{name}: {'; '.join(of)}".removeprefix(": ") for name, of in of_systems.items())])
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -29,7 +29,7 @@ from goodgain.formats.systems import name_runs
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
-from goodgain.measures.names import Measures, is_computed_here, parse_measures
+from goodgain.measures.names import Measures, find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.replicate_scores import average_scores, check_missing
@@ -158,8 +158,10 @@ def score_run(
     check_order(order)
     if bounds and qrels.labels is not None:
         raise InputError("bounds=True needs one label per document; read the qrels without labels='iteration'")
-    measures = _MeasuresBySource.of(asked, provider)
-    check_iterations(run, needed=bool(measures.good_gain or measures.session))
+    counts = find_results_counts(filter(needs_results, asked)).values()
+    measures = _MeasuresBySource.of(parse_measures([*asked, *counts]), provider)
+    iterating = [measure for measure in asked if isinstance(measure, (GoodGainMeasure, SessionMeasure))]
+    check_iterations(run, needed=bool(iterating))
     found = consume_batches(
         lambda batches: _score_batches(batches, qrels, measures, provider=provider, bounds=bounds),
         qrels,
@@ -167,7 +169,7 @@ def score_run(
         rels=measures.rels,
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
-    iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
+    iterated = run if any(measure not in unasked for measure in iterating) else None
     warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(

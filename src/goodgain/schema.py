@@ -9,6 +9,8 @@ from functools import cached_property
 import narwhals as nw
 import polars as pl
 
+#: The column of outcomes in which `convert` marks traces that broke off, by their logs, with 0.
+COMPLETED = "completed"
 #: The doc_id of a row for an iteration without results.
 EMPTY_DOC = "-"
 

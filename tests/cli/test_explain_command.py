@@ -77,7 +77,7 @@ def test_a_query_that_is_not_there_is_an_error_in_every_form(form: str) -> None:
 
 def test_a_measure_without_causes_is_an_error() -> None:
     _, err = explain(OLD, NEW, "-m", "nDCG@10", status=2)
-    assert "nDCG@10 has no causes by document. Ask for one of CG, NumGood, DCGG, RG, DRG, SRE, SRR, nCG, nDCGG." in err
+    assert "nDCG@10 has no causes by document. Ask for one of CG, NumGood, DCGG, nCG, nDCGG, RG, DRG, SRE, SRR." in err
 
 
 def test_control_characters_of_a_log_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -119,6 +121,20 @@ def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: 
     assert "of 125 rows" in _compare_with(path, [first, *rows[:-1]])
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, lambda data: b"\x28\xb5\x2f\xfd" + data])
+def test_a_file_whose_rows_look_like_compressed_data_is_refused(
+    tmp_path: Path, kept: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Polars unpacks such rows by itself, without any limit."""
+    first, rows = kept.read_bytes().split(b"\n", 1)
+    path = tmp_path / "packed.jsonl"
+    path.write_bytes(first + b"\n" + pack(rows))
+    with pytest.raises(
+        InputError, match=r"packed\.jsonl: is not a baseline file \(its second line is not a JSON object\)"
+    ):
+        quietly(QRELS, {"late": LATE}, "nCG@3", baseline_file=path)
+
+
 def test_a_graded_measure_without_a_value_is_read_back(tmp_path: Path) -> None:
     labels = {f"q{k}": {"a": 1, "b": 0} for k in range(3)}
     runs = {"old": {"q0": {"a": 1.0}, "q1": {"x": 1.0}}, "new": {"q0": {"b": 1.0}, "q2": {"a": 1.0}}}
@@ -137,6 +153,7 @@ def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Pat
     old = first.replace('"goodgain_baseline": 2', '"goodgain_baseline": 1')
     said = _compare_with(path, [old, *rows])
     assert "EvidenceRecall@3 of version 1" in said and "Write it again" in said
+    assert "SRR of version 1" in _compare_with(path, [old, *(row for row in rows if "Evidence" not in row)], "SRR")
     kept = [row for row in rows if "EvidenceRecall" not in row]
     about = json.loads(old)
     about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}

@@ -200,7 +200,7 @@ def test_a_document_of_both_systems_has_one_label_for_both() -> None:
     """Both found x first: whatever it is, it moves neither P@1 nor the difference; y is found by one of them alone."""
     qrels = {"q": {"a": 1}}
     runs: Mapping[str, Any] = {"old": {"q": {"x": 2.0, "a": 1.0}}, "new": {"q": {"x": 2.0, "y": 1.0}}}
-    with pytest.warns(gg.GoodgainNotice, match="low coverage"):
+    with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
         found = gg.compare(qrels, runs, "P@1 P@2", bounds=True).pairs
     assert found.select("measure", "difference", "least", "most", "can_turn").rows() == [
         ("P@1", 0.0, 0.0, 0.0, False),
@@ -294,7 +294,7 @@ def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
         "new": in_one_search({query: {"a": 2.0, "b": 1.0} for query in qrels}),
         "wide": in_one_search({query: {"a": 2.0, "y": 1.0} for query in qrels}),
     }
-    with pytest.warns(gg.GoodgainNotice, match="low coverage"):
+    with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
         found = gg.compare(qrels, runs, "SRE@1 nDCG@2", bounds=True)
     turning = {(row["measure"], row["system"], row["against"]): row["can_turn"] for row in found.pairs.to_dicts()}
     assert turning == {

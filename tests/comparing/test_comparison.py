@@ -22,7 +22,7 @@ from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
-from tests.support.tables import in_one_search
+from tests.support.tables import in_one_search, no_notices
 
 EXAMPLES = Path(__file__).parents[2] / "qrels_examples"
 CLASSIC = ["nDCG@10", "RR@10", "R@100", "AP", "P@5"]
@@ -139,7 +139,7 @@ def test_where_lower_is_better_the_verdict_turns_round() -> None:
     labels, runs = agents_that_differ(6, 0)
     more = runs["new"].with_columns(doc_id=pl.lit("more"), score=pl.lit(0.5))
     runs["new"] = pl.concat([runs["new"], more])
-    with pytest.warns(GoodgainNotice, match="low coverage"):
+    with pytest.warns(GoodgainNotice, match="coverage is low"):
         found = compare(labels, runs, "NumResults@1 NumGood@1")
     assert row(found, "NumResults@1")["verdict"] == "worse" and row(found, "NumResults@1")["difference"] == 1
     assert row(found, "NumGood@1")["verdict"] == "better"
@@ -168,13 +168,14 @@ def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
 
 
 def test_classic_measures_are_better_when_higher() -> None:
-    with pytest.warns(GoodgainNotice, match="low coverage"):
+    with pytest.warns(GoodgainNotice, match="coverage is low"):
         found = example("late_recovery", "late", "early", measures="nDCG@10 DCGG@2 SRE@2")
     ndcg = row(found, "nDCG@10")
     assert (ndcg["difference"], ndcg["better"], ndcg["verdict"], ndcg["wins"]) == (1, "up", "unclear", 3)
     assert row(found, "SRE@2")["verdict"] == "equal"
 
 
+@pytest.mark.filterwarnings("ignore:thresholds differ")
 def test_means_are_those_of_evaluate() -> None:
     labels, runs = many()
     found = compare(labels, runs, [*CLASSIC, "SRR@3", "RAG@2"])
@@ -276,7 +277,7 @@ def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:
 def test_low_coverage_stands_beside_the_p_value() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
-    with pytest.warns(GoodgainNotice, match=r"low coverage: .*wordy 0\.56, lean 0\.56"):
+    with pytest.warns(GoodgainNotice, match=r"coverage is low: .*wordy 0\.56, lean 0\.56"):
         found = compare(few, runs, "SRR@3")
     assert row(found, "SRR@3")["low_coverage"]
     assert not row(compare(labels, runs, "SRR@3"), "SRR@3")["low_coverage"]
@@ -416,3 +417,14 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
     if told is not None:
         missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both use the same query ids."
         assert told in texts[0] and missing in texts[0]
+
+
+def test_two_systems_that_are_not_compared_need_no_common_query() -> None:
+    whole = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "iteration": [1, 2, 1], "doc_id": ["a", "b", "a"]})
+    runs = {"base": whole, "first": whole.head(2), "second": whole.tail(1)}
+    qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 3}}
+    with no_notices():
+        pairs = gg.compare(qrels, runs, "CG", baseline="base").pairs
+    assert pairs.select("system", "against").rows() == [("first", "base"), ("second", "base")]
+    with pytest.raises(gg.InputError, match="first and second share no judged query"), no_notices():
+        gg.compare(qrels, runs, "CG")

@@ -28,8 +28,10 @@ from tests.support.random_runs import Shape, make_case
 from tests.support.tables import ROOT, SESSIONS, no_notices, qrels_frame, run_frame
 
 EXAMPLE = ROOT / "qrels_examples" / "lost_documents"
-SUMS = ("CG", "CG@2", "NumGood", "NumGood@3", "DCGG", "DCGG@2")
-RATES = {"RG": "CG", "SRE": "NumGood", "RG@2": "CG@2", "SRE@3": "NumGood@3", "nCG@2": "CG@2", "DRG": "DCGG"}
+SUMS = ("CG", "CG@2", "NumGood", "NumGood@3", "DCGG", "DCGG@2", "nCG", "nCG@2", "nDCGG@3")
+#: These sums are not rounded: an amount is a label or a number of documents.
+EXACT = ("CG", "NumGood")
+RATES = {"RG": "CG", "SRE": "NumGood", "RG@2": "CG@2", "SRE@3": "NumGood@3", "DRG": "DCGG"}
 
 Documents = dict[str, dict[tuple[str, str], tuple[Fraction, str | None]]]
 
@@ -61,7 +63,7 @@ def expected_documents(
                 for place, label in zip(places, given, strict=True)
             ]
             worth = [
-                worth_of(name, place, label) if is_counted else Fraction(0)
+                worth_of(name, place, label, judged, rel) if is_counted else Fraction(0)
                 for place, label, is_counted in zip(places, given, counted, strict=True)
             ]
             ends = [len(run.get(query, [])) for run in runs]
@@ -73,10 +75,14 @@ def first_place(steps: list[oracle.Iteration], doc: str) -> int | None:
     return next((k for k, step in enumerate(steps, 1) if doc in step.docs), None)
 
 
-def worth_of(name: str, place: int | None, label: Fraction | None) -> Fraction:
+def worth_of(name: str, place: int | None, label: Fraction | None, judged: oracle.Labels, rel: Fraction) -> Fraction:
     assert place is not None
     assert label is not None
-    return {"CG": label, "NumGood": Fraction(1), "DCGG": oracle.w(place) * label}[name]
+    if name == "NumGood":
+        return Fraction(1)
+    largest = (max(of_doc.values()) for of_doc in judged.values())
+    whole = sum((one for one in largest if one >= rel), Fraction(0)) if name.startswith("n") else Fraction(1)
+    return (oracle.w(place) if "DCGG" in name else 1) * label / whole
 
 
 def cause_of(
@@ -123,7 +129,7 @@ def check_sums(
         rows = explained.documents.filter(measure=measure)
         found = {(q, d): (a, c) for q, d, a, c in rows.select("query_id", "doc_id", "amount", "cause").iter_rows()}
         assert {key: cause for key, (_, cause) in found.items()} == {key: cause for key, (_, cause) in wanted.items()}
-        exact = is_exact and not measure.startswith("DCGG")
+        exact = is_exact and measure.startswith(EXACT)
         for key, (amount, _) in wanted.items():
             assert (
                 Fraction(found[key][0]) == amount if exact else found[key][0] == pytest.approx(float(amount), abs=1e-12)
@@ -137,7 +143,7 @@ def check_sums(
             total = sum((amount for (q, _), (amount, _) in wanted.items() if q == query), Fraction(0))
             assert total == values[1][query] - values[0][query]
             assert row["difference"] == pytest.approx(row["new"] - row["base"], rel=1e-12, abs=1e-12)
-            if is_whole and not measure.startswith("DCGG"):
+            if is_whole and measure.startswith(EXACT):
                 assert row["difference"] == row["new"] - row["base"] == float(total)
 
 
@@ -148,9 +154,7 @@ def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
             for side, of in zip(("base", "new"), tables, strict=True):
                 query, pool = row["query_id"], of.pools[row["query_id"]]
                 above = oracle.value(of, query, numerator.partition("@")[0], at=at)
-                below = {"nCG": pool.GainPool, "RG": Fraction(at or pool.N), "DRG": Fraction(at or pool.N)}.get(name)
-                if below is None:
-                    below = oracle.value(of, query, "NumResults", at=at)
+                below = oracle.value(of, query, "NumResults", at=at) if name[0] == "S" else Fraction(at or pool.N)
                 assert row[f"numerator_{side}"] == pytest.approx(float(above), rel=1e-12)
                 assert row[f"denominator_{side}"] == pytest.approx(float(below), rel=1e-12)
                 wanted = float(above / below) if below else 0.0
@@ -300,6 +304,23 @@ def test_parallel_searches_of_an_iteration_are_all_shown() -> None:
     assert (first["searches"], first["repeated_queries"], first["failed"]) == (2, 1, None)
 
 
+def test_results_show_their_searches_where_the_run_counts_from_another_number() -> None:
+    results = read_results(EXAMPLE / "results.jsonl")
+    runs = [gg.read_run(EXAMPLE / f"{name}.run").rows for name in ("old", "new")]
+    wanted = gg.explain(EXAMPLE / "qrels.txt", *(pl.DataFrame(run) for run in runs), results=results).iterations
+    for shift in (-1, 2):
+        shifted = [run.with_columns(pl.col("iteration") + shift) for run in runs]
+        with no_notices():
+            found = gg.explain(EXAMPLE / "qrels.txt", *shifted, results=results).iterations
+        assert_frame_equal(found, wanted)
+    turned = [run.with_columns(pl.col("iteration") - (pl.col("query_id") == "dam").cast(pl.Int64)) for run in runs]
+    with (
+        pytest.raises(gg.InputError, match=r"query dam has iterations 0 to . in the run and iterations 1 to"),
+        no_notices(),
+    ):
+        gg.explain(EXAMPLE / "qrels.txt", *turned, results=results)
+
+
 def test_results_of_another_system_are_refused_by_name() -> None:
     results = read_results(EXAMPLE / "results.jsonl").with_columns(system=pl.lit("other"))
     with pytest.raises(gg.InputError, match="hold no system 'old', only 'other'"):
@@ -382,17 +403,51 @@ def searches(*rows: tuple[str, int, str]) -> pl.DataFrame:
 
 def test_a_rate_names_the_unit_of_its_amounts_and_only_the_part_that_changed() -> None:
     qrels = {"q": {"a": 3, "b": 2}}
-    explained = gg.explain(qrels, searches(("q", 1, "a"), ("q", 2, "b")), searches(("q", 1, "a")), "nCG CG")
-    ncg, cg = explained.queries["sentence"]
-    assert ncg.endswith("CG 5 → 3. new stopped before base found 1 good document (-2 of CG).")
+    explained = gg.explain(qrels, searches(("q", 1, "a"), ("q", 2, "b")), searches(("q", 1, "a")), "nCG CG RG@2")
+    ncg, cg, rate = explained.queries["sentence"]
+    assert ncg.endswith("new had stopped after 1 iteration. new stopped before base found 1 good document (-0.4).")
     assert cg.endswith("new stopped before base found 1 good document (-2).")
-    assert "Main cause: new stopped before base found 1 good document (-2 of CG)." in explained.to_text()
+    assert rate.endswith("CG@2 5 → 3. new stopped before base found 1 good document (-2 of CG@2).")
+    text = explained.to_text()
+    assert (
+        "nCG: new is worse than base in 1 of 1 query and better in 0; mean 1 → 0.6 (-0.4). Main cause: new stopped"
+        in text
+    )
+    assert "Main cause: new stopped before base found 1 good document (-1 in the mean)." in text
 
 
 def test_a_rate_that_only_its_denominator_lowers_has_this_as_its_main_cause() -> None:
     new = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"), ("q", 1, "z"))
     text = gg.explain({"q": {"a": 3, "b": 2, "x": 0, "y": 0, "z": 0}}, searches(("q", 1, "a")), new, "SRE").to_text()
-    assert "Main cause: results 1 → 5. q lost most (-0.6)." in text
+    assert "Main cause: results 1 → 5 in 1 query (-1.2 in the mean). q lost most (-0.6)." in text
+
+
+def test_fewer_results_are_not_the_cause_of_a_lower_efficiency() -> None:
+    qrels = {"q": {"a": 3, "b": 3, "x": 0, "y": 0}}
+    base = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"))
+    text = gg.explain(qrels, base, searches(("q", 1, "a"), ("q", 1, "x"), ("q", 1, "y")), "SRE").to_text()
+    assert "Main cause: new never retrieved 1 good document (-0.2917 in the mean)." in text
+    assert "| numerator: NumGood | 2 | 1 | -1 | -0.2917 |" in text
+    assert "| denominator: results | 4 | 3 | -1 | +0.125 |" in text
+
+
+def test_a_query_without_results_or_searches_is_the_cause_and_not_its_documents() -> None:
+    qrels, base = {"q": {"a": 3}, "r": {"a": 3}}, searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "a"))
+    new = searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "-"))
+    text = gg.explain(qrels, base, new, "SRE@2").to_text()
+    assert "Main cause: new got no results up to iteration 2 in 1 query (-0.5 in the mean)." in text
+    assert "| no results in one system |  |  |  | -0.5 |" in text
+    text = gg.explain(qrels, base, new.filter(query_id="q"), "RG").to_text()
+    assert "Main cause: new never searched in 1 query (-1.5 in the mean)." in text
+    again = searches(("r", 1, "a"), ("r", 2, "a"))
+    text = gg.explain({"r": {"a": 3}}, again, new.filter(query_id="r"), "SRR").to_text()
+    assert "Main cause: new got no results in 1 query (-0.5 in the mean)." in text
+
+
+def test_measures_of_two_thresholds_are_refused() -> None:
+    run = searches(("q", 1, "a"))
+    with pytest.raises(gg.MeasureError, match="thresholds of 1 and 3"):
+        gg.explain({"q": {"a": 3}}, run, run, "CG(rel=1) CG(rel=3)")
 
 
 def test_worse_comes_before_better_also_where_lower_is_better() -> None:
@@ -422,7 +477,7 @@ def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
     base, new = searches(("q", 1, "a"), ("q", 1, "u")), searches(("q", 1, "a"), ("q", 2, "u"), ("q", 2, "v"))
     explained = gg.explain({"q": {"a": 3}}, base, new, "CG@1 CG")
     assert explained.unjudged.drop("title").rows() == [("q", "CG@1", "base", "u", 1), ("q", "CG", "new", "v", 2)]
-    assert explained.to_text().endswith("Not in these sums: base alone found 1 unjudged document.\n")
+    assert explained.to_text().endswith("Not in these sums: base alone found 1 unjudged document up to iteration 1.\n")
     assert "| v | new | 2 |" in explained.to_text(query="q")
     assert json.loads(explained.to_text("json"))["unjudged"] == explained.unjudged.to_dicts()
     assert "unjudged" not in gg.explain({"q": {"a": 3}}, base, base).to_text()

@@ -13,7 +13,8 @@ from scipy import stats
 import goodgain as gg
 from goodgain.cli.shared_options import name_systems
 from goodgain.comparing import compare
-from goodgain.comparing.requirements import check_requirements, parse_requirement
+from goodgain.comparing.required_lines import parse_requirement
+from goodgain.comparing.requirements import check_requirements
 from goodgain.errors import InputError, MeasureError
 from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command

@@ -14,7 +14,8 @@ import pytest
 import goodgain as gg
 from goodgain.comparing import compare
 from goodgain.comparing.gate_reports import write_comment, write_junit
-from goodgain.comparing.requirements import check_requirements, parse_requirement
+from goodgain.comparing.required_lines import parse_requirement
+from goodgain.comparing.requirements import check_requirements
 from tests.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
 

@@ -146,7 +146,16 @@ def test_a_baseline_file_read_with_other_gaps_is_refused_by_name(tmp_path: Path)
     assert same.returncode == 0, same.stderr
 
 
-@pytest.mark.parametrize("name", sorted({*READ, *SCORE} - {"rel", "groups", "bounds"}))
+def test_a_run_with_other_names_of_columns_is_compared_with_a_baseline_file(tmp_path: Path) -> None:
+    path, run = tmp_path / "b.jsonl", RUN.drop("turn")
+    gg.compare(LABELS, {"old": run, "other": run}, "nCG nDCG@10").write_baseline(path, "old")
+    renamed = run.rename({"iteration": "step"})
+    found = gg.compare(LABELS, {"new": renamed}, "nCG", baseline_file=path, columns={"step": "iteration"})
+    assert found.signature["columns"] == ["baseline:", "new:step=iteration"]
+    assert found.pairs.get_column("verdict").to_list() == ["equal"]
+
+
+@pytest.mark.parametrize("name", sorted({*READ, *SCORE} - {"rel", "groups", "bounds", "columns"}))
 def test_what_differs_from_the_options_of_a_baseline_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
     one, other = READ.get(name) or SCORE[name]
 

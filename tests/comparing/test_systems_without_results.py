@@ -17,6 +17,7 @@ from goodgain.comparing.gate_reports import write_comment, write_junit
 from goodgain.comparing.requirements import check_requirements
 from goodgain.hosts.annotation_table import annotate
 from goodgain.measures.names import find_direction, needs_results, parse_measure
+from goodgain.reporting.page_sentences import describe_comparison
 from goodgain.schema import EMPTY_DOC
 from tests.support.command import run_command
 
@@ -147,7 +148,9 @@ def test_groups_and_bounds_leave_out_the_same_queries() -> None:
 
 def test_all_forms_say_how_many_queries_a_mean_is_over() -> None:
     found = compare({"a": A, "broken": BROKEN, "never": NEVER}, "SRR@2")
-    assert re.search(r"\| SRR@2 ↓ \| [\d.]+ \(30 queries\) \| [\d.]+ \(10 queries\) \| – \(0 queries\) \|", str(found))
+    assert re.search(
+        r"\| SRR@2 ↓ \| [\d.]+ \(30 queries\) \| [\d.]+ \(10 queries\) \| – \(0 queries\) \|", found.to_text("markdown")
+    )
     assert "(10 queries)" in found.to_text("latex") and "no results" in found.to_text("latex")
     assert "no results" in found.to_text("csv")
     made = json.loads(found.to_text("json"))
@@ -171,6 +174,47 @@ def test_a_required_line_says_how_many_queries_it_left_out_and_fails_above_half(
     assert (half.queries, half.left_out) == (15, 15)
     assert "more than half" in write_junit([broken])
     assert "left out" not in str(check_requirements(compare({"a": A, "b": A}, "SRR@2", baseline="a"), [line])[0])
+
+
+@pytest.mark.parametrize("measure", SHARES)
+def test_a_required_line_of_evaluate_leaves_out_queries_without_results(measure: str) -> None:
+    """An agent that broke down passed a gate: 0 is the best value of a query without results."""
+    names = (("never", NEVER), ("broken", BROKEN), ("half", search(range(15))), ("a", A))
+    scores = {name: gg.evaluate(QRELS, run, measure) for name, run in names}
+    assert all([*of.means] == of.per_query["measure"].unique().to_list() == [measure] for of in scores.values())
+    never, broken, half, a = check_requirements(scores, [f"{measure}<=1"])
+    assert [one.holds for one in (never, broken, half, a)] == [False, False, True, True]
+    assert never.value is None and (half.queries, half.left_out) == (15, 15)
+    assert "20 of 30 queries left out because a system returned nothing" in str(broken)
+    assert "more than half, so the line fails" in str(broken) and "more than half" not in str(half)
+    assert half.value == pytest.approx(2 * (half.evaluated or 0)) and half.evaluated == scores["half"][measure]
+    assert f"with 0 for these the mean is {scores['half'][measure]:.4f}, as evaluate prints it" in str(half)
+    assert "left out" not in str(a) and a.value == pytest.approx(scores["a"][measure])
+
+
+def test_a_required_line_of_evaluate_averages_the_replicates_that_returned_something() -> None:
+    alone, both = gg.evaluate(QRELS, A, "SRR@2 CG"), gg.evaluate(QRELS, [A, BROKEN], "SRR@2 CG")
+    of_alone, of_both = (check_requirements(scores, ["SRR@2<=1", "CG>=0"]) for scores in (alone, both))
+    assert of_both[0].value == pytest.approx(of_alone[0].value) and of_both[0].left_out == 0
+    assert of_both[1].value == pytest.approx(both["CG"])
+
+
+def test_a_required_line_of_evaluate_fails_for_a_broken_agent(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 a 3\n" for q in QUERIES))
+    rows = BROKEN.rows()
+    (tmp_path / "x.run").write_text("".join(f"{q} {i} {doc} {rank} 1 x\n" for q, i, doc, rank in rows))
+    files = [str(tmp_path / "qrels.txt"), str(tmp_path / "x.run")]
+    done = run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9")
+    assert done.returncode == 3
+    assert "20 of 30 queries left out because a system returned nothing by iteration 2: more than half" in done.stderr
+    junit = tmp_path / "lines.xml"
+    run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9", "--junit", junit)
+    assert "What to distrust:\ncoverage is low" in junit.read_text(encoding="utf-8")
+
+
+def test_the_page_does_not_call_systems_equal_in_queries_without_a_value() -> None:
+    (said,) = describe_comparison(compare({"a": A, "broken": BROKEN}, "SRR@2"))
+    assert said == "broken and a are equal in every query in SRR@2 (both have a value in 10 queries)."
 
 
 def test_a_lower_count_of_a_system_that_returned_nothing_is_told() -> None:

@@ -39,6 +39,19 @@ def test_random_orders_of_rows_give_the_same_documents(pairs_a_key: int) -> None
         assert turned.summary == first.summary
 
 
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_other_doc_ids_give_the_same_documents() -> None:
+    mixed, partitions = _mixed().drop("doc_id", strict=False), set()
+    for seed in range(how_many(4, full=50)):
+        ids = random.Random(seed).sample(range(mixed.height), mixed.height)
+        named = mixed.with_columns(doc_id=pl.Series([f"result-{one}" for one in ids]))
+        found = deduplicate(named)
+        assert found.summary.refused > 0
+        groups = found.frame.group_by("document").agg(pl.col("call").sort()).get_column("call").to_list()
+        partitions.add(tuple(sorted(map(tuple, groups))))
+    assert len(partitions) == 1
+
+
 def test_rows_that_say_the_same_word_for_word_share_names_in_any_order() -> None:
     bare = [result(title="Home"), result(title="Home"), result(title="Home", type="web_page"), result(), result()]
     names = {

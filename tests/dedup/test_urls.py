@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goodgain.dedup import normalise_url
-from goodgain.dedup.urls import parse_url
+from goodgain.dedup.urls import canonicalise_url, parse_url
 from tests.support.counts import how_many
 
 NORMALISED = {
@@ -66,6 +66,34 @@ _SCHEMES = st.sampled_from(["http://", "https://example.org/", "//", "", "file:"
 def test_normalising_again_changes_nothing(scheme: str, rest: str) -> None:
     once = normalise_url(scheme + rest)
     assert once is None or normalise_url(once) == once
+
+
+CANONICAL = {
+    "https://example.org/a": """http://example.org/a https://www.example.org/a/ m.example.org/a https://example.org/a/index.html
+        https://example.org:443/a http://example.org:80/a#top https://example.org/a?utm_source=x https://amp.example.org/a/amp
+        https://example.org/a#:~:text=b https://mobile.example.org/a?page=1 HTTPS://Example.ORG./%61""",
+    "https://example.org": "http://www.example.org/ example.org/index.php https://example.org#top",
+    "https://example.org/#/b": "https://example.org/#/b/",
+    "https://example.org#!b": "http://example.org/#!b",
+    "https://example.org:8443/A?id=2": "http://www.example.org:8443/A/?id=2",
+    "https://a.test/p?x=1": "https://web.archive.org/web/2024/http://www.a.test/p/?x=1 https://google.com/url?q=http://a.test/p%3Fx=1",
+}
+
+
+@pytest.mark.parametrize("canonical", CANONICAL)
+def test_all_spellings_have_one_canonical_address(canonical: str) -> None:
+    one = canonicalise_url(canonical)
+    assert {canonicalise_url(url) for url in CANONICAL[canonical].split()} == {one}
+    assert one == canonical.replace("org/#", "org#")
+
+
+@settings(max_examples=how_many(125, full=2_000))
+@given(st.sampled_from(["http://", "https://example.org/", "//m.example.org/", "https://example.org/a/amp/"]), _URLISH)
+@example("http://example.org:443/a", "")
+@example("http://en.m.m.example.org/amp/amp/index.html", "/index.html")
+def test_a_canonical_address_is_its_own(scheme: str, rest: str) -> None:
+    once = canonicalise_url(scheme + rest)
+    assert once is None or canonicalise_url(once) == once
 
 
 @given(st.text(max_size=60))

@@ -34,7 +34,7 @@ def test_a_provider_that_is_named_has_the_same_values() -> None:
 
 
 def test_the_signature_says_who_computed_what() -> None:
-    assert gg.evaluate(QRELS, RUN, "nDCG@10 CG RR").signature["classic"] == ["goodgain"]
+    assert gg.evaluate(QRELS, RUN, "nDCG@10 CG RR", rel=1).signature["classic"] == ["goodgain"]
     assert gg.evaluate(QRELS, RUN, "nDCG@10 RR", provider="pytrec_eval").signature["classic"] == [
         "pytrec_eval:nDCG@10+RR"
     ]
@@ -107,7 +107,7 @@ def test_any_rel_and_any_label_are_taken() -> None:
 
 
 def test_compare_uses_them_too() -> None:
-    with pytest.warns(gg.GoodgainNotice, match="low coverage"):
+    with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
         found = gg.compare(QRELS, {"one": RUN, "other": {"q": {"b": 1.0}, "p": {"x": 1.0}}}, "nDCG@10 P@5")
     assert found.signature["classic"] == ["goodgain"]
     assert found.means.filter(pl.col("system") == "one")["mean"].to_list() == [

@@ -137,6 +137,10 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted() -> None:
     assert scores["IterationsForAllGoodResults"] == (0 + 2 + 100 + 100) / 4
     assert any("the worst, in 2 queries" in note for note in scores.notes)
     assert all(one.message.minor for one in given if "the best value" in str(one.message))
+    with pytest.warns(gg.GoodgainNotice) as given:
+        gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
+    (said,) = [str(one.message) for one in given if "the best value" in str(one.message)]
+    assert said.splitlines()[1:] == ["  a: 0 in 1 query, 100 in 2 queries", "  b: 0 in 1 query, 100 in 3 queries"]
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:
             gg.evaluate(labels, run, asked)
@@ -165,6 +169,20 @@ def test_thresholds_of_one_call_that_differ_are_named_with_the_documents_between
     )
     (split,) = told({**MIXED, "s": {"a": 1}}, "R@100 nCG")
     assert not split.minor and "and 1 query has good documents only at label 1" in split.text
+
+
+def test_thresholds_that_differ_are_told_in_notes_legend_and_on_the_page(tmp_path: Path) -> None:
+    said, systems = "thresholds differ: label 1 for R@100, label 2 for nCG.", {"a": TWO_SEARCHES, "b": TWO_SEARCHES}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        assert any(note.startswith(said) for note in gg.evaluate(MIXED, TWO_SEARCHES, "R@100 nCG").notes)
+        found = gg.compare(MIXED, systems, "R@100 nCG")
+        assert any(note.startswith(said) for note in found.notes)
+        for form in ("markdown", "latex", "json"):
+            assert said in found.to_text(form), form
+        for runs in (systems, {"a": TWO_SEARCHES}):
+            page = gg.report(MIXED, runs, tmp_path / "page.html", "R@100 nCG").read_text(encoding="utf-8")
+            assert page.count(said) == 1
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ CUMULATIVE: Mapping[str, Callable[[list[Line], Pool], Fraction]] = {
 }
 ALONE = ("AvgGain",)  # the value of iteration i alone: @i is obligatory
 WITHOUT_CUTOFF = ("NumIter", "IterationsForAllGoodResults")
-REL_1 = ("SearchPrecision", "SearchGain")  # good from 1 on, unless said otherwise
+REL_1 = ("EvidenceRecall", "SearchPrecision", "SearchGain")  # good from 1 on, unless said otherwise
 NAMES = (*CUMULATIVE, *ALONE, *WITHOUT_CUTOFF)
 
 

@@ -1,23 +1,16 @@
-"""Containers of known formats: cassettes, streams of deer-flow, events one a line, pretty JSON, messages of smolagents."""
+"""Containers of known formats: streams of deer-flow, events one a line, pretty JSON, messages of smolagents."""
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
-from tests.support.counts import how_many
 
 from .conftest import by_iteration
-from .mutations import changed
 
 _QUESTION = {"role": "user", "content": "Who measured the dunes?"}
 _USE = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "dunes"}}
@@ -36,87 +29,6 @@ def _stream() -> str:
         events += [{"type": "content_block_start", "index": index, "content_block": block}]
     events.append({"type": "message_stop"})
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-
-
-def _cassette(request: Any, response: Any) -> dict[str, Any]:
-    other = {
-        "request": {"method": "GET", "uri": "https://b.example", "body": None},
-        "response": {"body": {"string": "no"}},
-    }
-    asked = {"method": "POST", "uri": "https://a.example/v1/messages", **request}
-    return {"version": 1, "interactions": [{"request": asked, "response": response}, other]}
-
-
-_BODY = {"model": "m", "messages": [_QUESTION]}
-_CASSETTES = {
-    "parsed bodies": _cassette({"parsed_body": _BODY}, {"parsed_body": _ANSWER}),
-    "bodies as text": _cassette({"body": json.dumps(_BODY)}, {"body": {"string": json.dumps(_ANSWER)}}),
-    "a stream": _cassette({"body": json.dumps(_BODY)}, {"body": {"string": _stream()}}),
-    "a packed stream": _cassette({"body": json.dumps(_BODY)}, {"body": {"string": gzip.compress(_stream().encode())}}),
-    "a packed body as base64": _cassette(
-        {"body": json.dumps(_BODY)},
-        {"body": {"base64_string": base64.b64encode(gzip.compress(json.dumps(_ANSWER).encode())).decode()}},
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [
-        (name, suffix)
-        for name in _CASSETTES
-        for suffix in ("yaml", "json")
-        if (name, suffix) != ("a packed stream", "json")
-    ],
-)  # JSON has no bytes
-def test_a_cassette_is_read_as_the_exchanges_in_it(name: str, suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"cassette.{suffix}"
-    if suffix == "yaml":
-        path.write_text(yaml.safe_dump(_CASSETTES[name]))
-    else:
-        path.write_text(json.dumps(_CASSETTES[name], indent=1))
-    assert by_iteration(read_traces(path)) == _PAGES
-
-
-def test_a_damaged_cassette_and_one_of_endless_aliases_are_errors(tmp_path: Path) -> None:
-    cut = tmp_path / "cut.yaml"
-    cut.write_text(yaml.safe_dump(_CASSETTES["parsed bodies"])[:300] + "\n  - [")
-    with pytest.raises(InputError, match="is not YAML to its end"):
-        read_traces(cut)
-    bomb = tmp_path / "bomb.yaml"
-    lines = ["interactions:", "- &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"- &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
-    bomb.write_text("\n".join(lines))
-    with pytest.raises(InputError, match="aliases repeat over"):
-        read_traces(bomb)
-
-
-def test_a_cassette_of_which_one_value_is_of_another_type_is_read_or_is_one_sentence(tmp_path: Path) -> None:
-    chance = random.Random(3)
-    for _ in range(how_many(40, full=1_000)):
-        cassette, what = changed(chance.choice(list(_CASSETTES.values())), chance)
-        path = tmp_path / "cassette.yaml"
-        path.write_text(yaml.safe_dump(cassette))
-        try:
-            read_traces(path, unrecorded="empty", errors="skip")
-        except InputError as error:
-            assert str(path) in str(error) and "\n" not in str(error), what
-        except GoodgainNotice:
-            pass
-
-
-def test_what_yaml_holds_and_json_cannot_is_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "cassette.yaml"
-    path.write_text(yaml.safe_dump(_CASSETTES["parsed bodies"]).replace("model: m", "1: m"))
-    with pytest.raises(InputError, match=r"the cassette has a value that JSON cannot hold \(Dict key must be"):
-        read_traces(path)
-
-
-def test_settings_in_yaml_beside_logs_of_a_folder_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "settings.yaml").write_text("model: m\n")
-    (tmp_path / "log.json").write_text(json.dumps([_QUESTION, _ANSWER]))
-    assert by_iteration(read_traces(tmp_path)) == _PAGES
 
 
 def test_events_of_an_answer_one_a_line_are_its_answer(tmp_path: Path) -> None:

@@ -180,16 +180,6 @@ def test_a_stream_that_nests_deep_is_not_assembled_and_no_crash(event: str) -> N
     assert assemble_stream(f"data: {event % nested}\n\n") is None
 
 
-def test_the_pieces_of_a_chat_answer_are_one_step_of_two_searches(save: Callable[..., Path]) -> None:
-    path = save(_stream(_CHAT, done=True))
-    with pytest.raises(InputError, match="not in the log"):
-        read_traces(path)
-    results = read_traces(path, unrecorded="empty")
-    assert results.select("query_id", "iteration", "search", "search_query", "status").rows() == [
-        ("stream", 1, 1, "a", "unrecorded"), ("stream", 1, 2, "b", "unrecorded"),
-    ]  # fmt: skip
-
-
 def test_the_answers_of_a_stream_file_are_one_conversation(save: Callable[..., Path]) -> None:
     second = [_chunk({"role": "assistant", "content": "So."}, answer="b"), _chunk({"content": " It is."}, "stop", "b")]
     assembled = assemble_stream(_stream([*_CHAT, *second]))
@@ -233,21 +223,6 @@ def test_the_chunks_of_groq_are_one_step_and_the_empty_copy_of_a_search_is_none(
     assert [message["content"] for message in two.value["messages"]] == ["So. It is."] * 2
 
 
-def test_both_copies_of_what_groq_ran_in_one_message_are_one_search(save: Callable[..., Path]) -> None:
-    """As clients keep them that add up the lists of all chunks; what has no index of its own is a search of its own."""
-    whole = [_ran(0, "a", "u:1"), _ran(0, "b", "u:2"), {**_ran(0, "c", "u:3"), "index": None}]
-    message = {"role": "assistant", "content": "So.", "executed_tools": [_ran(0, "a"), *whole, whole[2]]}
-    results = read_traces(save(json.dumps([_USER, message]), "log.json"))
-    assert results["url"].to_list() == ["u:1", "u:2", "u:3", "u:3"]
-
-
-def test_a_search_of_groq_of_which_only_the_empty_copy_came_is_unrecorded(save: Callable[..., Path]) -> None:
-    with pytest.raises(InputError, match="'search' was made, but what it returned is not in the log"):
-        read_traces(save(_stream(_groq(_ran(0, "a")))))
-    nothing = {**_ran(0, "a"), "output": "No results found"}
-    assert read_traces(save(_stream(_groq(_ran(0, "a"), nothing))))["status"].to_list() == ["empty"]
-
-
 def test_answers_of_which_each_is_one_chunk_are_told_apart_by_their_ends(save: Callable[..., Path]) -> None:
     found = assemble_stream(_stream([_chunk({"content": "A"}, "stop", "a"), _chunk({"content": "B"}, "stop", "b")]))
     assert found is not None and [one["content"] for one in found.value["messages"]] == ["A", "B"]
@@ -257,24 +232,6 @@ def _item(number: int, *urls: str) -> Json:
     sources = [{"type": "url", "url": url} for url in urls]
     return {"type": "web_search_call", "id": f"ws{number}", "status": "completed",
             "action": {"type": "search", "query": "q", "sources": sources}}  # fmt: skip
-
-
-@pytest.mark.parametrize("end", [True, False])
-def test_the_items_of_a_response_count_once(save: Callable[..., Path], end: bool) -> None:
-    items = [_item(1, "u:1", "u:2"), _item(2, "u:3")]
-    begun = {"id": "r", "object": "response", "output": []}
-    events = [{"type": "response.created", "response": begun}]
-    events += [{"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate(items)]
-    path = save(
-        _stream(
-            [*events, *([{"type": "response.completed", "response": {**begun, "output": items}}] * end)], named=True
-        )
-    )
-    if not end:
-        with pytest.warns(GoodgainNotice, match="stream without its end 1"):
-            assert by_iteration(read_traces(path)) == [["u:1", "u:2"], ["u:3"]]
-    else:
-        assert by_iteration(read_traces(path)) == [["u:1", "u:2"], ["u:3"]]
 
 
 _ANTHROPIC = [
@@ -352,12 +309,6 @@ def test_a_stream_of_an_unknown_vendor_or_a_damaged_one_is_refused_in_words(save
     for damaged in (_stream(_CHAT).replace('"choices": [{', '"choices": [', 1), _stream(_CHAT)[:-40]):
         with pytest.raises(InputError):
             read_traces(save(damaged), unrecorded="empty")
-
-
-def test_a_stream_that_ends_early_without_a_search_is_an_error(save: Callable[..., Path]) -> None:
-    path = save(_stream([_chunk({"role": "assistant", "content": "I will"})]))
-    with pytest.raises(InputError, match=r"stream without its end is not understood"):
-        read_traces(path)
 
 
 def test_recorded_exchanges_whose_answers_are_streams_are_read(save: Callable[..., Path]) -> None:

@@ -250,18 +250,19 @@ def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     page = {"docid": "long", "snippet": "word " * 20_000}
     story = Story([Turn([[Call([page, *docs("d1")])], [Call(docs("d2"))]])])
     line = json.dumps({"messages": json.loads(openai_chat(story))})
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(line + ("\n\n" if number % 150 == 0 else "\n") for number in range(500)))
-    assert path.stat().st_size > 48 << 20, "large enough to be read in pieces"
+    paths = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
+    for path in paths:
+        path.write_text("".join(line + ("\n\n" if number % 50 == 0 else "\n") for number in range(180)))
+        assert path.stat().st_size > 16 << 20, "large enough to be a task of its own"
     seen: list[Summary] = []
-    alone = read_traces(path, report=seen.append)
-    shared = read_traces(path, jobs=2, report=seen.append)
+    alone = read_traces(paths, report=seen.append)
+    shared = read_traces(paths, jobs=2, report=seen.append)
     assert shared.equals(alone)
     assert seen[0] == seen[1]
-    assert alone["query_id"][-1] == "log-500"
-    path.write_bytes(path.read_bytes() + b"{}\n")
-    with pytest.raises(InputError, match=r"log\.jsonl, line 505: expected a list of messages"):
-        read_traces(path, jobs=2)
+    assert alone["query_id"][-1] == "b-180"
+    paths[1].write_bytes(paths[1].read_bytes() + b"{}\n")
+    with pytest.raises(InputError, match=r"b\.jsonl, line 185: expected a list of messages"):
+        read_traces(paths, jobs=2)
 
 
 def test_functions_that_other_processes_cannot_import_are_refused(chat: Path) -> None:
@@ -299,10 +300,10 @@ def test_a_constant_names_one_trace_and_is_an_error_for_two(chat: Path) -> None:
 
 def test_a_field_that_some_traces_lack_is_an_error(tmp_path: Path) -> None:
     messages = json.loads(openai_chat(conversation()))
-    lines = [json.dumps({"qid": "a", "messages": messages}), json.dumps({"messages": messages})]
+    lines = [json.dumps({"number": "a", "messages": messages}), json.dumps({"messages": messages})]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     with pytest.raises(InputError, match=r"line 2: has no field that query_id= names, which .*line 1"):
-        read_traces(tmp_path / "log.jsonl", query_id="qid")
+        read_traces(tmp_path / "log.jsonl", query_id="number")
 
 
 def test_the_trace_s_own_id_comes_before_query_id(tmp_path: Path) -> None:

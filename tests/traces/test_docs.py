@@ -1,4 +1,4 @@
-"""Every format has a page, and what the pages show runs; the guides are in test_pages.py."""
+"""What the pages on traces show runs; the guides are in test_pages.py."""
 
 from __future__ import annotations
 
@@ -11,24 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from goodgain.traces import formats
 from tests.support.command import run_command
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "traces").glob("*.md"))
-#: Pages that are not about one format.
-_GENERAL = {"README", "tool_outputs", "your_own_agent"}
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 #: The last file that the line before names, the kind and the text of a block.
 _BLOCK = re.compile(r"(?:`(\w+\.jsonl?)`[^\n]*\n\n)?```(python|sh|text|json)\n(.*?)```", re.DOTALL)
-
-
-def test_every_format_has_a_page_and_a_line_in_the_table() -> None:
-    built_in = {form.name: form.title for form in formats().values() if not form.is_plugin}
-    assert {page.stem for page in PAGES} == built_in.keys() | _GENERAL
-    table = (ROOT / "docs" / "traces" / "README.md").read_text()
-    for name, title in built_in.items():
-        assert f"| [`{name}`]({name}.md) | {title} |" in table
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "your_own_agent"], ids=lambda page: page.stem)
@@ -41,13 +30,6 @@ def test_the_examples_of_a_page_run(
     for example in examples:
         exec(compile(example, str(page), "exec"), {})  # the pages are ours
     assert "query_id" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_page_says_where_iterations_come_from_and_what_is_lost(page: Path) -> None:
-    if page.stem not in _GENERAL:
-        text = page.read_text()
-        assert all(f"## {title}" in text for title in ("Where its iterations come from", "What it loses", "Query ids"))
 
 
 def test_the_page_on_an_agent_of_one_s_own_goes_from_its_loop_to_scores(

@@ -24,7 +24,7 @@ FOLDERS = sorted(path.name for path in FIXTURES.iterdir())
 def test_a_fixture_reads_to_what_a_person_counts(name: str) -> None:
     results = read_traces(FIXTURES / name, **{**STEPS, "format": "shape" if name.startswith("shape/") else "auto"})
     for found in results.partition_by("system", "replicate"):
-        assert {query: by_iteration(found, query) for query in found["query_id"].unique()} == EXPECTED[name].queries
+        assert {query: by_iteration(found, query) for query in found["query_id"].unique()} == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", [*EXPECTED, *NOT_RECORDED])

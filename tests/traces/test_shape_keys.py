@@ -109,7 +109,9 @@ def test_queries_that_never_searched_keep_their_ids_and_count(tmp_path: Path) ->
     one = {"q0": [_user("what 0"), _KNOWN], "q1": [_user("what 1"), *_calls("a", "b")], "q2": [_user("what 2"), _KNOWN]}
     assert _convert(tmp_path, one) == ({"q1": ["a", "b"]}, 3, 2, [])
     records = {"q0": {"steps": []}, "q1": {"steps": _calls("a")}, "q2": {"error": "out of memory"}, "notes": {"x": 1}}
-    assert _convert(tmp_path, records) == ({"q1": ["a"]}, 3, 2, [])
+    *counts, (said,) = _convert(tmp_path, records)
+    assert counts == [{"q1": ["a"]}, 3, 2]
+    assert "of 1 traces that they broke off" in said, "the record with an error"
     asked = {"a": _record(0), "b": _record(1), "c": _record(2, steps=[])}
     assert _convert(tmp_path, asked) == ({"a": ["a0", "b0"], "b": ["a1", "b1"]}, 3, 1, [])
     with_ids = {"x": _record(0, question_id="x"), "y": _record(1, question_id="y", steps=[])}
@@ -187,7 +189,7 @@ def test_the_notice_on_doubtful_keys_says_what_to_do_and_comes_once(tmp_path: Pa
     _, said = goodgain("convert", tmp_path, "--format", "shape", "--iteration", "call", "-o", tmp_path / "a.run")
     assert (
         f"notice: the keys 'hotpot_1', 'hotpot_2', 'hotpot_3', ... in {tmp_path / 'x.json'}, at /results may be query ids, but "
-        "their calls count as one query (and so in 2 others). If they are, write one record per line, with a field query_id; "
+        "their calls count as one query, in 3 objects. If they are, write one record per line, with a field query_id; "
         "if not, confirm with --query-id.\n" in said
     )
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.errors import GoodgainNotice
-from goodgain.traces import Summary, read_traces
 from goodgain.traces.tools import decide_tool, is_open_tool, is_search_tool
 from tests.support.command import run_command
 
-from .conftest import by_iteration
-from .logs import Call, Story, Turn, docs, openai_chat
-
-Read = Callable[..., pl.DataFrame]
 FIXTURES = Path(__file__).parent / "fixtures"
 
 #: The names seen in logs and libraries, by what they are, written down by hand from what is known of each tool.
@@ -54,8 +45,6 @@ OTHER = """
     load_memory brave_image_search brave_video_search search_gmail messages_search events_search single_flight_search
     google_trends google_finance Task Agent python_interpreter final_answer final_result firecrawl_search_feedback
 """
-#: Names that tools of both kinds have.
-BY_CONTEXT = {"file_search": True, "search": True, "query": False, "lookup": False, "deep_research": False}
 
 
 @pytest.mark.parametrize(
@@ -74,13 +63,9 @@ def test_every_name_in_use_has_its_decision(names: str, decision: str) -> None:
     assert upper == dict.fromkeys(names.split(), decision), "names are compared in lower case"
 
 
-def test_names_that_say_little_have_a_decision_and_the_summary_says_so(read: Read) -> None:
-    assert {name: is_search_tool(name) for name in BY_CONTEXT} == BY_CONTEXT
-    seen: list[Summary] = []
-    read("openai_chat", [[Call(docs("d1"), tool="search"), Call("42", tool="lookup")]], report=seen.append)
-    lines = str(seen[0]).splitlines()
-    assert "  search 1: search (some tools of this name search, others do not; tools= decides)" in lines
-    assert "  lookup 1: not a search (some tools of this name search, others do not; tools= decides)" in lines
+def test_names_that_tools_of_both_kinds_have_have_a_decision() -> None:
+    by_context = {"file_search": True, "search": True, "query": False, "lookup": False, "deep_research": False}
+    assert {name: is_search_tool(name) for name in by_context} == by_context
 
 
 def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
@@ -94,62 +79,6 @@ def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
         "search_and_open_page": False, "read_file": False, "page_screenshot": False, "browser_click": False,
     }  # fmt: skip
     assert {name: is_open_tool(name) for name in opens} == opens
-
-
-def test_the_summary_lists_every_tool_with_its_count_and_the_decision(read: Read) -> None:
-    story = [
-        [Call(docs("d1"), tool="web_search"), Call("4", tool="calculator")],
-        [Call("src/a.py:1: def f", tool="Grep"), Call(docs("d2"), tool="web_search"), Call("hm", tool="WebFetch")],
-        *[[Call("x", tool=f"tool_{number}")] for number in range(30)],
-    ]
-    seen: list[Summary] = []
-    assert by_iteration(read("openai_chat", story, report=seen.append)) == [["d1"], ["d2"]]
-    lines = str(seen[0]).splitlines()
-    begin = lines.index("2 searches; tools by name:")
-    assert lines[begin + 1 : begin + 5] == [
-        "  web_search 2: search", "  calculator 1: not a search",
-        "  Grep 1: search of code, counted only if tools= names it", "  WebFetch 1: opens a document",
-    ]  # fmt: skip
-    assert [f"  tool_{number} 1: not a search" for number in range(30)] == lines[begin + 5 : begin + 35]
-
-
-def test_a_search_of_code_counts_if_it_is_named(read: Read) -> None:
-    story = [[Call(docs("d1"), tool="Grep")], [Call(docs("d2"), tool="web_search")]]
-    assert by_iteration(read("openai_chat", story)) == [["d2"]]
-    assert by_iteration(read("openai_chat", story, tools=["Grep", "web_search"])) == [["d1"], ["d2"]]
-
-
-def test_tools_whose_answers_look_like_results_are_named(read: Read) -> None:
-    story = [
-        [Call(docs("d1"), tool="search")],
-        [Call(docs("d2", "d3"), tool="ask_the_library"), Call("nothing", tool="ask_the_library")],
-        [Call([{"url": "https://a.example/1", "title": "A"}, {"url": "https://a.example/2", "title": "B"}], tool="visit")],
-        [Call([{"name": "no id"}, {"name": "no URL"}], tool="list_users"), Call(["a", "b"], tool="list_names")],
-    ]  # fmt: skip
-    seen: list[Summary] = []
-    with pytest.warns(
-        GoodgainNotice, match=r"look like lists of results: ask_the_library \(1 of 2\); if they search, pass tools="
-    ):
-        read("openai_chat", story, report=seen.append)
-    lines = str(seen[0]).splitlines()
-    assert "  ask_the_library 2: not a search; 1 of its answers look like lists of results" in lines
-    assert "  visit 1: opens a document; 1 of its answers look like lists of results" in lines
-    assert {"  list_users 1: not a search", "  list_names 1: not a search"} <= set(lines)
-
-
-def test_a_caller_who_names_the_tools_gets_no_notice_of_the_others(read: Read) -> None:
-    story = [[Call(docs("d1"), tool="search")], [Call(docs("d2", "d3"), tool="ask_the_library")]]
-    assert by_iteration(read("openai_chat", story, tools=["search"])) == [["d1"]]
-
-
-def test_a_web_tool_that_also_opens_pages_searches_where_its_arguments_say_so(tmp_path: Path) -> None:
-    story = Story([Turn([[Call(docs("d1"), tool="web__run")], [Call("a page", tool="web__run")]])])
-    messages = json.loads(openai_chat(story))
-    calls = [message["tool_calls"][0]["function"] for message in messages if "tool_calls" in message]
-    calls[0]["arguments"] = json.dumps({"search_query": [{"q": "bm25"}]})
-    calls[1]["arguments"] = json.dumps({"open": [{"ref_id": "turn0search0"}]})
-    (tmp_path / "q.json").write_text(json.dumps(messages))
-    assert by_iteration(read_traces(tmp_path / "q.json")) == [["d1"]]
 
 
 def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_nothing_is_written(tmp_path: Path) -> None:
@@ -178,12 +107,3 @@ def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
         )
     with pytest.warns(gg.GoodgainNotice, match="the logs name no system, so all of them are one run"):
         gg.convert_traces([tmp_path / "old.jsonl", tmp_path / "new.jsonl"], tmp_path / "{system}.run")
-
-
-def test_a_named_tool_that_only_an_earlier_turn_calls_is_not_an_error(tmp_path: Path) -> None:
-    story = Story([Turn([[Call(docs("d1"), tool="my_find")]]), Turn([[Call("4", tool="calculator")]])])
-    path = tmp_path / "story.json"
-    path.write_text(openai_chat(story))
-    with pytest.warns(GoodgainNotice, match="turns='searching'"):
-        assert read_traces(path, tools=["my_find"]).get_column("doc_id").to_list() == [None]
-    assert read_traces(path, tools=["my_find"], turns="searching").get_column("doc_id").to_list() == ["d1"]

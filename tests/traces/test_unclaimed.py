@@ -30,7 +30,7 @@ _CASES: dict[str, tuple[str, str, str]] = {
     "chat.json": (
         '{"chat": [{"role": "assistant", "tool_calls": [{"function": {"name": "search"}}], "function_call": null}]}',
         "a JSON object with the keys chat",
-        r"openai_chat \(expected a list of messages, or an object that has one under 'messages'",
+        r"openai_chat \(it finds calls at /chat; write what is there to a file of its own\)",
     ),
 }  # fmt: skip
 

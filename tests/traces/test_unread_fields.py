@@ -12,10 +12,9 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
 
 from .conftest import STEPS, by_iteration
-from .expected import EXPECTED
+from .expected import EXPECTED, ODD_ITEMS
 from .logs import WRITERS, Call, Story, Turn, docs
 from .test_fixtures import FIXTURES, FOLDERS
-from .test_understood import ODD_ITEMS
 
 #: Formats of messages, steps and entries. Spans say by their kind what they are, and goodgain's own format knows its fields.
 _FORMS = [
@@ -49,7 +48,7 @@ def _write(form: str, path: Path, story: Story, more: dict[str, Any]) -> Path:
     """Write a story whose last message, step or entry has more fields."""
     writer, file_name = WRITERS[form]
     lines = writer(story).strip().split("\n")
-    keys = ODD_ITEMS[form][0]
+    keys = ODD_ITEMS[form]["place"]
     log = json.loads(lines[-1])
     item = log
     for key in keys or ():
@@ -108,8 +107,8 @@ def test_a_request_nested_without_end_is_no_crash(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 @pytest.mark.parametrize("form", FOLDERS)
 def test_no_fixture_is_read_to_no_search_whatever_format_is_named(form: str) -> None:
-    for name, expected in EXPECTED.items():
-        if not any(expected.queries.values()) or name.startswith("tagged_text/"):
+    for name, queries in EXPECTED.items():
+        if not any(queries.values()) or name.startswith("tagged_text/"):
             continue  # no query of it searched; tags are prose to the formats of messages
         try:
             results = read_traces(FIXTURES / name, format=form)

@@ -23,11 +23,12 @@ from goodgain.comparing.comparison_tables import Layout, render_briefly, render_
 from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import ANY_WIDTH
-from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.names import parse_measures
+from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 #: What is compared beside the runs and measures.
@@ -185,7 +186,7 @@ def _write_one(
         qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns", "missing")}
     )
     outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])
-    write_baseline(scores, path, system=name, outcomes=outcomes)
+    write_baseline(leave_out_empty(scores, asked), path, system=name, outcomes=outcomes)
     shared.say(f"signature: {format_signature(scores.signature)}")
     shared.say(f"written: {path}")
 

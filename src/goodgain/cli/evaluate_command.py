@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
-from goodgain.cli.notices_and_progress import notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, format_signature, print_values
-from goodgain.comparing.requirements import parse_requirement
+from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
@@ -121,12 +122,13 @@ def evaluate(
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, runs, **reading, replicates=human is None)
-        warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
         several = len(systems) > 1
         grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
         options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
         with show_progress(), NoticesOfSystems() as notices:
+            with notices.of():
+                warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
             for name, source in systems.items():
                 replicates, _ = name_runs({name if several else "": source})
                 scores[name] = score_replicates(
@@ -144,7 +146,8 @@ def evaluate(
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
-    exit_if_failed(check_lines(scores, lines, junit, family))
+    notes = tuple(name_options(text, click.get_current_context().command) for text in notices.texts)
+    exit_if_failed(check_lines({name: replace(of, notes=notes) for name, of in scores.items()}, lines, junit, family))
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:

@@ -12,7 +12,8 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.errors_and_exit_status import ExitStatus
 from goodgain.cli.printed_tables import write_output
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.requirements import Outcome, Requirement, check_requirements, forbids_improvement
+from goodgain.comparing.required_lines import Requirement, forbids_improvement
+from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.errors import notice
 from goodgain.measures.scores import Scores
 

@@ -54,9 +54,9 @@ def explain(
 ) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
-    BASE and NEW are runs as evaluate takes them; NAME=RUN names a system, NAME='a.*.run' several runs of it. For CG, NumGood
-    and DCGG the amounts of the causes add up to the difference. In csv, tsv, jsonl and parquet there is a row for each good
-    document.
+    BASE and NEW are runs as evaluate takes them; NAME=RUN names a system, NAME='a.*.run' several runs of it. For CG, NumGood,
+    DCGG, nCG and nDCGG the amounts of the causes add up to the difference. In csv, tsv, jsonl and parquet there is a row for
+    each good document.
     """
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")

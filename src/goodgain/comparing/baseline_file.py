@@ -26,14 +26,14 @@ from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, needs_results, parse_measure
-from goodgain.measures.replicate_scores import find_values, leave_out_empty
+from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
+from goodgain.options import DOCUMENTS, OPTIONS
 
-#: In version 1, EvidenceRecall counted documents with labels from 2.
+#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without them.
 _VERSION, _CHANGED = 2, "EvidenceRecall"
 #: Option that can change values -> its default, also where a file of version 0.2.0 does not have it.
-_OF_DOCUMENTS = {"documents": None, "documents_of": "both", "chunks": "collapse"}
-_DEFAULTS: dict[str, Any] = {"order": "seen", "missing": "zero", **_OF_DOCUMENTS, **Reading._field_defaults}
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | Reading._field_defaults
 _KEY = ["query_id", "replicate", "measure"]
 _ROUNDING = 1e-9
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
@@ -56,7 +56,8 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` have NumIter and NumResults for the costs of the system. Outcomes of other systems are left out.
+    `scores` are those of `leave_out_empty`, with NumIter and NumResults for the costs of the system. Outcomes of other systems
+    are left out.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -96,16 +97,19 @@ def read_baseline(
         about = msgspec.json.decode(first, type=_About)
         if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
+        if not rest.startswith(b"{"):  # Polars would unpack bytes that begin like compressed ones, without a limit
+            raise ValueError("its second line is not a JSON object")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
     except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
-    if about.goodgain_baseline < _VERSION and (changed := [name for name in known if name.startswith(_CHANGED)]):
+    changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
+    if about.goodgain_baseline < _VERSION and changed:
         raise InputError(
-            f"{path}: has {', '.join(changed)} of version 1, which counted labels from 2; now they count from 1. Write it "
-            "again with this version of goodgain."
+            f"{path}: has {', '.join(sorted(changed))} of version 1, whose values have changed. Write it again with "
+            "this version of goodgain."
         )
     if signature.get("qrels") != qrels.digest:
         raise InputError(
@@ -114,12 +118,11 @@ def read_baseline(
         )
     here = {"order": order} if "order" in signature else {}
     here |= {"missing": missing} if "replicates" in signature else {}
-    check_options(path, signature, here | {name: qrels.documents.get(name, _DEFAULTS[name]) for name in _OF_DOCUMENTS})
+    _check_options(path, signature, here | {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS})
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
-    rows = leave_out_empty(rows, measures, by=("query_id", "replicate"))
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
     absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))
@@ -134,31 +137,27 @@ def read_baseline(
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
 
 
-def check_options(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Raise `InputError` if a baseline file was made with other values of some options than those `here`."""
-    of_file = {**_DEFAULTS, **signature}
-    if differing := [name for name, value in here.items() if of_file[name] != value]:
+def check_run(
+    path: Any, made: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[ir_measures.Measure]
+) -> None:
+    """Raise `InputError` if a run was read or scored in another way than for a baseline file; `made` and `here` are signatures."""
+    _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
+    for measure in measures:
+        of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
+        _check_options(path, of_file, of_run, f" for {measure}")
+
+
+def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:
+    of_file = {**_DEFAULTS, **made}
+    differing = [name for name, value in here.items() if of_file[name] != value and name != "columns"]
+    if differing:  # columns= renames what another file calls its columns: it changes no value
         told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
-        raise InputError(f"{path}: was made with {told}. Use the same, or write the file again.")
+        raise InputError(f"{path}: was made with {told}{of_what}. Use the same, or write the file again.")
 
 
-def check_providers(path: Any, signature: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[str]) -> None:
-    """Raise `InputError` if another provider computed a measure of a baseline file than here; arguments are signatures."""
-    of_file, of_run = (
-        {
-            name: provider
-            for one in made.get("classic", ())
-            for provider, _, names in [one.partition(":")]
-            for name in names.split("+")
-        }
-        for made in (signature, here)
-    )
-    for name in measures:
-        if of_file.get(name) != of_run.get(name):
-            used, now = (of.get(name, "goodgain") for of in (of_file, of_run))
-            raise InputError(
-                f"{path}: was made with provider={used!r} instead of {now!r} for {name}. Use the same, or write the file again."
-            )
+def _find_provider(signature: Mapping[str, Any], measure: str) -> str:
+    parts = [one.partition(":") for one in signature.get("classic", ())]
+    return next((provider for provider, _, names in parts if measure in names.split("+")), "goodgain")
 
 
 def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:

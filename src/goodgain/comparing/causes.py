@@ -1,6 +1,7 @@
 """Causes of a difference: for each good document, which of two systems counted it, and why the other did not.
 
-The amounts of the documents add up to the difference of a query, because CG, NumGood and DCGG are sums over documents.
+The amounts of the documents add up to the difference of a query, because CG, NumGood, DCGG and their shares of the gain
+of all good documents are sums over documents.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
 from goodgain.schema import EMPTY_DOC
 
-#: Measure that is a sum over documents -> what a good document adds in the iteration that finds it.
-_WORTH = {"CG": pl.col("relevance"), "NumGood": pl.lit(1.0), "DCGG": w * pl.col("relevance")}
+#: Measure that is a sum over documents -> what a good document adds in the iteration that finds it, and the divisor of this.
+_ONE, _GAIN, _POOL = pl.lit(1.0), pl.col("relevance"), pl.col("GainPool")
+_WORTH = {
+    "CG": (_GAIN, _ONE),
+    "NumGood": (_ONE, _ONE),
+    "DCGG": (w * _GAIN, _ONE),
+    "nCG": (_GAIN, _POOL),
+    "nDCGG": (w * _GAIN, _POOL),
+}
 #: Rate -> its numerator and its denominator.
 _RATES = {
     "RG": (CG, "iterations"),
     "DRG": (DCGG, "iterations"),
     "SRE": (NumGood, "results"),
     "SRR": (NumDup, "results"),
-    "nCG": (CG, "gain of all good documents"),
-    "nDCGG": (DCGG, "gain of all good documents"),
 }
 _DOCUMENT = ["query_id", "doc_id"]
 
@@ -87,6 +93,16 @@ class Parts(NamedTuple):
         """The last iteration that counts."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
+    @property
+    def upto(self) -> str:
+        """The last iteration in words; nothing without a cutoff."""
+        return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
+
+    @property
+    def idle(self) -> str:
+        """What a system did where the denominator of its rate is 0."""
+        return "never searched" if self.denominator == "iterations" else f"got no results{self.upto}"
+
 
 def divide_measure(measure: object) -> Parts:
     """Return the parts of a measure.
@@ -108,21 +124,23 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the columns of `Explanation.documents` but title, for CG, NumGood or DCGG.
+    """Return the columns of `Explanation.documents` but title, for a measure that is a sum over documents.
 
     They say for each good document what it adds to the difference of two systems, and why.
     """
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
-    worth = pl.when(counted).then(_WORTH[str(measure.NAME)]).otherwise(0.0).cast(pl.Float64)
+    added, divisor = _WORTH[str(measure.NAME)]
+    worth = pl.when(counted).then(added).otherwise(0.0).cast(pl.Float64)
     good = qrels.largest.filter(is_good).sort(_DOCUMENT).select(*_DOCUMENT, "relevance")
+    good = good.with_columns(GainPool=pl.col("relevance").sum().over("query_id"))
     for name, searched in (("base", base), ("new", new)):
         columns = {"iteration": pl.col("iteration"), "gain": pl.col("relevance"), "counted": counted, "worth": worth}
         named = (column.alias(f"{what}_{name}") for what, column in columns.items())
-        ends = searched.counts[measure.rel].pools.select("query_id", pl.col("N").alias(f"N_{name}"))
         found = searched.documents.select(*_DOCUMENT, *named)
         good = good.join(found, on=_DOCUMENT, how="left", maintain_order="left")
+        ends = searched.counts[measure.rel].pools.select("query_id", pl.col("N").alias(f"N_{name}"))
         good = good.join(ends, on="query_id", how="left", maintain_order="left")
     at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
     in_base, in_new = (pl.col(f"counted_{name}").fill_null(False) for name in ("base", "new"))
@@ -157,7 +175,7 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
         found=_choose(found_when, "found_by_neither"),
         counted_by=_choose(by, "neither"),
         cause=pl.when(moved | one).then(_choose(causes, "judged_differently")),
-        amount=worth_new - worth_base,
+        amount=(worth_new - worth_base) / divisor,
     )
 
 
@@ -174,13 +192,14 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
 
 
-def tabulate_queries(
-    parts: Parts, base: Searched, new: Searched, documents: pl.DataFrame, causes: pl.DataFrame
-) -> pl.DataFrame:
+def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of `Explanation.queries` but sentence, for one measure.
 
     The first differing iteration is the first one in which one system alone found a good document. Where a rate counts
     results, it can also be the first one with other numbers of results or repeats.
+
+    What numerator and denominator add to the difference of a rate treats both alike: each changes at the mean of the
+    other's values in the two systems.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -188,12 +207,11 @@ def tabulate_queries(
     sums = add_up(causes.filter(measure=str(measure)), ["query_id"])
     queries = next(iter(base.counts.values())).pools.select("query_id")
     for name, searched in (("base", base), ("new", new)):
-        pools = searched.counts.get(measure.rel, next(iter(searched.counts.values()))).pools
+        pools = next(iter(searched.counts.values())).pools
         divisors = {
             None: pl.lit(None),
             "iterations": pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff),
             "results": pl.col(str(results)),
-            "gain of all good documents": pl.col("GainPool"),
         }
         columns = {
             name: pl.col(str(measure)),
@@ -202,9 +220,11 @@ def tabulate_queries(
         }
         values = final_values(asked, searched.counts).join(pools, on="query_id").select("query_id", **columns)
         queries = queries.join(values, on="query_id", how="left", maintain_order="left")
-    of_measure = documents.filter(measure=str(parts.numerator))
-    differing = of_measure.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
-    found = differing.select("query_id", at=pl.min_horizontal("iteration_base", "iteration_new"))
+    is_good = pl.lit(parts.numerator.NAME != NumDup.NAME) & (pl.col("relevance") >= measure.rel)
+    good = [one.documents.filter(is_good) for one in (base, new)]
+    place = [*_DOCUMENT, "iteration"]
+    alone = [one.join(other, on=place, how="anti") for one, other in (good, good[::-1])]
+    found = pl.concat(alone).select("query_id", at="iteration")
     if parts.denominator == "results":
         rows = [next(iter(one.counts.values())).ledger for one in (base, new)]
         beside = rows[0].join(rows[1], on=["query_id", "iteration"], how="full", coalesce=True).fill_null(0)
@@ -215,6 +235,10 @@ def tabulate_queries(
         queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
     difference = pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0)
     is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
+    above, after, below, under = (
+        pl.col(f"{part}_{side}") for part in ("numerator", "denominator") for side in ("base", "new")
+    )
+    is_divided = (below > 0) & (under > 0)
     return queries.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
@@ -222,6 +246,8 @@ def tabulate_queries(
         "new",
         difference=pl.when(is_residue).then(0.0).otherwise(difference),
         **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
+        from_numerator=pl.when(is_divided).then((after - above) * (1 / below + 1 / under) / 2),
+        from_denominator=pl.when(is_divided).then((1 / under - 1 / below) * (above + after) / 2),
         first_differing_iteration=pl.col("at").cast(pl.Int64),
     )
 

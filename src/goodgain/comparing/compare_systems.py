@@ -22,11 +22,11 @@ from goodgain.comparing.replicate_tables import (
     tabulate_detectable,
     tabulate_replicates,
 )
-from goodgain.comparing.requirements import Requirement
+from goodgain.comparing.required_lines import Requirement
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import notice
+from goodgain.errors import collect_notices, notice
 from goodgain.formats import Run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
@@ -127,29 +127,38 @@ def compare(
     question = Question(
         measures=measures, runs_of=runs_of, rel=rel, baseline=baseline, against=against, iterations=iterations, seed=seed,
         resamples=resamples, alpha=alpha, order=order, provider=provider, bounds=bounds, groups=groups, outcomes=outcomes,
-        baseline_file=baseline_file, missing=missing, require=require, pass_k=pass_k, detect=detect,
+        baseline_file=baseline_file, missing=missing, require=[*require], pass_k=pass_k, detect=detect,
     )  # fmt: skip
     judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, question.asked, rel=rel, provider=provider)
+    of_labels: list[Note] = []
+    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+        warn_of_labels(judged.frame, question.asked, rel=rel, provider=provider)
     kept = question.read_baseline(judged)
 
     def score(run: Run | RunFile) -> ScoredRun:
-        question.check_reading(run, kept)
         return question.finish_run(judged, run, question.score_run(judged, run), kept)
 
-    return compare_scores(question, judged.query_ids, use_each(judged, runs, score, columns=columns), kept)
+    return compare_scores(question, judged.query_ids, use_each(judged, runs, score, columns=columns), kept, of_labels)
 
 
 def compare_scores(
-    question: Question, query_ids: pl.Series, runs: Mapping[str, ScoredRun], kept: Scores | None = None
+    question: Question,
+    query_ids: pl.Series,
+    runs: Mapping[str, ScoredRun],
+    kept: Scores | None = None,
+    of_labels: Sequence[Note] = (),
 ) -> Comparison:
-    """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries."""
+    """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
+
+    `of_labels` are the notes on the qrels alone.
+    """
     asked, needed, names, settings = question.asked, question.needed, question.systems, question.settings
     scored = {name: run.scores for name, run in runs.items()}
     scores = {} if kept is None else {BASELINE: kept}
     for name, of in question.runs_of.items():
         scores[name] = average_scores([scored[run] for run in of], needed, missing=question.missing)
-    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
+    compared_names = [(names[one], names[other]) for one, other in question.pairs]
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared_names)
     queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == BASELINE}
     values, given = _stack_values(question, scores, query_ids)
     solved = [] if question.table is None else question.table.columns[2:]
@@ -180,6 +189,7 @@ def compare_scores(
     alpha, detect = settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, compared.matrices, names, replicates, alpha=alpha, detect=detect)
     notes = [
+        *of_labels,
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
         *list_replicate_notes(scores, compared.runs, len(query_ids)),

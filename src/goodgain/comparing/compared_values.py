@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.comparing.outcomes import correlate
 from goodgain.comparing.pairs_table import Pairs, compare_pairs, decide
 from goodgain.comparing.replicate_tables import Runs, arrange_runs, tabulate_flips, tabulate_noise
-from goodgain.comparing.requirements import Requirement
+from goodgain.comparing.required_lines import Requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings
 from goodgain.measures.scores import Scores
 

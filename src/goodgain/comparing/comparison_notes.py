@@ -17,6 +17,7 @@ from goodgain.counting.coverage import (
     LOW_COVERAGE,
     LOW_SHARE,
     SharedQueries,
+    describe_low_coverage,
     join_examples,
     list_examples,
     share_of_smaller,
@@ -30,15 +31,21 @@ from goodgain.measures.names import describe_lack, find_results_counts, needs_re
 _EXAMPLES = 3
 
 
-def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
+def describe_shared_queries(
+    systems: Mapping[str, SharedQueries], pairs: Sequence[tuple[str, str]] | None = None
+) -> str | None:
     """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
 
+    `pairs` has the pairs that are compared; None: all.
+
     Raises:
-        InputError: two systems have queries, and share no judged one.
+        InputError: two systems of a pair have queries, and share no judged one.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
     for (name, judged), (other_name, other_judged) in combinations(judged_of.items(), 2):
+        if pairs is not None and (name, other_name) not in pairs and (other_name, name) not in pairs:
+            continue
         both = len(judged & other_judged)
         if not both:
             runs, other_runs = systems[name], systems[other_name]
@@ -114,10 +121,7 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     low = systems.filter(pl.col("coverage") < LOW_COVERAGE).select("system", "coverage").rows()
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
-        yield Note(
-            f"low coverage: under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
-            "relevant. Judge more of them (goodgain pool), or see their possible effect with bounds=True."
-        )
+        yield Note(describe_low_coverage(figures=f"({shares})"))
 
 
 def _describe_ends(

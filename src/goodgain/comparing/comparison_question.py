@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.baseline_file import check_options, check_providers, read_baseline
+from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.difference_bounds import Reach, find_reach
-from goodgain.comparing.outcomes import leave_out_ratio
-from goodgain.comparing.requirements import Requirement, parse_requirement
+from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
+from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError, check_whole_number
@@ -22,9 +22,9 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, find_results_counts, parse_measures
+from goodgain.measures.names import Measures, find_results_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import check_missing, leave_out_empty_queries
+from goodgain.measures.replicate_scores import check_missing, leave_out_empty
 from goodgain.measures.scores import Scores
 
 #: The name of the system of a baseline file.
@@ -70,7 +70,7 @@ class Question:
     outcomes: Any = None
     baseline_file: Any = None
     missing: str = "zero"
-    require: Iterable[str | Requirement] = ()
+    require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
 
@@ -108,7 +108,9 @@ class Question:
     @cached_property
     def table(self) -> pl.DataFrame | None:
         """The outcomes: query_id, system and columns of numbers."""
-        return None if self.outcomes is None else leave_out_ratio(read_outcomes(self.outcomes))
+        if self.outcomes is None:
+            return None
+        return leave_out_completed(leave_out_ratio(read_outcomes(self.outcomes)), self.require)
 
     @cached_property
     def lines(self) -> list[Requirement]:
@@ -145,17 +147,12 @@ class Question:
         return score_run(qrels, run, self.needed, rel=self.rel, **options, low=False, unasked=unasked)
 
     def finish_run(self, qrels: Qrels, run: Run | RunFile, scores: Scores, kept: Scores | None) -> ScoredRun:
-        """Leave out the values of queries without results; check that the providers are those of the baseline file."""
+        """Leave out the values of queries without results; check that it was read and scored as the baseline file."""
         if kept is not None:
-            check_providers(self.baseline_file, kept.signature, scores.signature, map(str, self.needed))
-        scores = leave_out_empty_queries(scores, self.asked)
+            check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
+        scores = leave_out_empty(scores, self.asked)
         reach = find_reach(scores, qrels, run, self.needed, order=self.order) if self.bounds else None
         return ScoredRun(scores, reach)
-
-    def check_reading(self, run: Run | RunFile, kept: Scores | None) -> None:
-        """Raise `InputError` if a run was read with other options than the baseline file."""
-        if kept is not None:
-            check_options(self.baseline_file, kept.signature, run.reading._asdict())
 
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
@@ -187,7 +184,8 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
 
 def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return the measures, and the counts of iterations and results that a comparison of them needs."""
-    return parse_measures([*measures, NumIter, NumResults, *find_results_counts(measures).values()])
+    counted = find_results_counts(one for one in measures if not needs_results(one))
+    return parse_measures([*measures, NumIter, NumResults, *counted.values()])
 
 
 def add_fixed_iterations(

@@ -27,7 +27,7 @@ from goodgain.comparing.use_of_documents import USES_OF, add_uses, check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import use_each
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, MeasureError, check_whole_number, notice
 from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
@@ -47,7 +47,8 @@ class Explanation:
         base, new: the names of the two systems.
         measures: the measures, by name.
         queries: query_id, measure, base, new (its values), difference, numerator_base, numerator_new, denominator_base,
-            denominator_new (of a rate, else null), first_differing_iteration (null: none), sentence. One row a query of the
+            denominator_new (of a rate, else null), from_numerator, from_denominator (what each adds to the difference of a
+            rate; null where a denominator is 0), first_differing_iteration (null: none), sentence. One row a query of the
             qrels.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
@@ -64,9 +65,9 @@ class Explanation:
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
-    is the difference 0. A rate has the causes of its numerator, under the name of that measure. With whole labels the
-    difference of CG and NumGood is new - base to the last digit. Else (DCGG, labels such as 2.2) each amount is rounded
-    once, and the two agree up to that rounding.
+    is the difference 0. RG, DRG and SRE have the causes of their numerators, under the names of these. With whole labels the
+    difference of CG and NumGood is new - base to the last digit. Else (DCGG, nCG, labels such as 2.2) each amount is
+    rounded once, and the two agree up to that rounding.
 
     One system counts a document, the other does not. The first cause that fits the other system holds. `later` or
     `earlier`: new, or base, found it after the cutoff. `never_searched`: it has no search for the query. `stopped_before`:
@@ -135,7 +136,8 @@ def explain(
         base, new: what `read_run` takes. A system has the name of its file, else that of its tag. With a list of several
             runs of a system, each run of base is explained beside each of new: query q becomes `q (1, 2)` for the first
             run of base and the second of new.
-        measures: CG, NumGood, DCGG, with or without a cutoff; or a rate of them: RG, DRG, SRE, SRR, nCG, nDCGG.
+        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR. All with one
+            threshold.
         results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
             a pair of one each.
         uses: what `funnel` takes, of both systems: says which good documents were never opened, or never cited.
@@ -148,7 +150,7 @@ def explain(
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
-        MeasureError: a measure is unknown, or has no causes by document.
+        MeasureError: a measure is unknown or has no causes by document, or two measures have different thresholds.
 
     >>> qrels = {"q": {"a": 3, "b": 2}}
     >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
@@ -255,7 +257,13 @@ def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Seque
 
 def find_rels(parts: Iterable[Parts]) -> list[float]:
     """Return the thresholds of the ledgers that an explanation needs."""
-    return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
+    rels = find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
+    if len(rels) > 1:
+        raise MeasureError(
+            f"the measures have thresholds of {' and '.join(f'{rel:g}' for rel in rels)}, so good means different documents. "
+            "Explain measures of one threshold (rel) at a time."
+        )
+    return rels
 
 
 def explain_systems(
@@ -269,20 +277,18 @@ def explain_systems(
 ) -> Explanation:
     """Explain the difference of two systems by what they found; `parts`: the measures by name."""
     names, (base, new) = [*systems], systems.values()
-    rels = [*new.counts]
+    (rel,) = new.counts
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
-    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rels[0])).clear()
+    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rel)).clear()
     causes = add_up(documents.filter(pl.col("cause").is_not_null()), ["query_id", "measure", "counted_by", "cause"])
     unjudged = pl.concat(find_unjudged(one, systems) for one in parts.values())
     repeats = pl.concat(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    asked = next(iter(parts.values())).measure
-    rel_shown = asked.rel if asked.rel in rels else rels[0]
-    iterations = tabulate_iterations(systems, rel_shown, results)
-    with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0)
+    iterations = tabulate_iterations(systems, rel, results)
+    with_good = base.counts[rel].pools.filter(pl.col("GoodPool") > 0)
     number = pl.col("iteration")
     searched = iterations.join(with_good, on="query_id", how="semi", maintain_order="left")
     wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
@@ -297,7 +303,7 @@ def explain_systems(
         base=names[0],
         new=names[1],
         measures=tuple(parts),
-        queries=pl.concat(tabulate_queries(one, base, new, documents, causes) for one in parts.values()),
+        queries=pl.concat(tabulate_queries(one, base, new, causes) for one in parts.values()),
         causes=causes.drop("queries"),
         documents=documents,
         iterations=iterations,

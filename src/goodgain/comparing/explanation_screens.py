@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from goodgain.comparing.causes import Parts, add_up
-from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, write_markdown
+from goodgain.comparing.main_causes import add_parts, describe_main_cause, sum_sides
+from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, show, write_markdown
 from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
@@ -35,7 +36,7 @@ _HAPPENED = {
     "stopped_before": "{other} stopped before {one} found {n}",
     "later": "{other} found {n} only after iteration {at}",
     "earlier": "{other} found {n} only after iteration {at}",
-    "judged_differently": "{other} found {n} where the label is lower",
+    "judged_differently": "{other} found {n} where the label is lower or missing",
 }
 #: The same where both systems count it.
 _HAPPENED_IN_BOTH = {
@@ -69,6 +70,16 @@ class Account:
         return self.of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
 
     @cached_property
+    def alone(self) -> set[tuple[str, int]]:
+        """Each query and iteration in which one system found a good document that the other did not find there."""
+        rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
+        sides = (
+            rows.filter(pl.col("counted_by").is_in(["both", side])).select("query_id", f"iteration_{side}")
+            for side in ("base", "new")
+        )
+        return {*chain.from_iterable(one.iter_rows() for one in sides)}
+
+    @cached_property
     def causes(self) -> Mapping[Any, list[dict[str, Any]]]:
         return self.of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
@@ -79,7 +90,7 @@ class Account:
             sides = [self._describe_search(query_id, name, at) for name in self.names]
             searches = [self.iterations.get((query_id, name), []) for name in self.names]
             base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches)
-            sides[1] += ", not the same" * (base == new > 0)
+            sides[1] += ", not the same" * (base == new > 0 and (query_id, at) in self.alone)
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
         again = []
         for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
@@ -117,7 +128,8 @@ class Account:
         row = iterations[at - 1]
         if not row["query_text"]:
             return f"{name} {_describe_outcome(row)}"
-        repeated = "repeated its search" if row["is_repeated_query"] else "searched"
+        # Of parallel searches some may be new.
+        repeated = "repeated its search" if row["repeated_queries"] == row["searches"] else "searched"
         return f"{name} {repeated} “{shorten(row['query_text'])}” and {_describe_outcome(row)}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
@@ -155,13 +167,16 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
         if not worse.height and not better.height:
             yield Line(f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}.")
         else:
-            yield Line(_summarise(account, parts, queries, worse, better, causes))
+            yield Line(_summarise(account, parts, queries, worse, better))
         if parts.denominator is not None and worse.height + better.height:
-            rows = []
+            rows, added = [], add_parts(queries)
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
-                before, after = _sum_sides(queries, f"{part}_")
+                before, after = sum_sides(queries, f"{part}_")
                 rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
-            yield Grid.of(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
+            rows += [[f"no {parts.denominator} in one system", "", "", ""]] * bool(added["none"])
+            rows = [[*row, show(value / queries.height, "+")] for row, value in zip(rows, added.values(), strict=False)]
+            header = ["part", of.base, of.new, "difference", "adds to the mean"]
+            yield Grid.of(f"Sums over queries, {measure}", header, 1, rows)
         if causes.height:
             rows = [
                 [
@@ -192,33 +207,21 @@ def _summarise(
     queries: pl.DataFrame,
     worse: pl.DataFrame,
     better: pl.DataFrame,
-    causes: pl.DataFrame,
 ) -> str:
     """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
     of, number = account.of, queries.height
     total = math.fsum(queries.get_column("difference"))
-    before, after = (value / number for value in _sum_sides(queries, ""))
+    before, after = (value / number for value in sum_sides(queries, ""))
     said = [
         f"{parts.measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(number)} and better in "
         f"{better.height:,}; mean {show(before)} → {show(after)} ({show(total / number, '+')})."
     ]
-    same_way = causes.filter(pl.col("amount") * (total or -1) > 0).sort(pl.col("amount").abs(), maintain_order=True)
-    if parts.denominator and math.fsum(causes.get_column("amount")) * total <= 0:
-        before, after = _sum_sides(queries, "denominator_")
-        if before != after and parts.numerator.NAME != NumDup.NAME:
-            said.append(f"Main cause: {parts.denominator} {show(before)} → {show(after)}.")
-    elif same_way.height:
-        main = same_way.row(-1, named=True)
-        cause = account.describe_cause(parts, main, count_of(main["documents"], "good document"))
-        said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
+    if cause := describe_main_cause(account, parts, queries, total):
+        said.append(f"Main cause: {cause}.")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
     why = ". ".join(islice(account.describe_change(row), 2))
     return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
-
-
-def _sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
-    return [math.fsum(queries.get_column(f"{part}{side}")) for side in ("base", "new")]
 
 
 def describe_whole(of: Explanation) -> Iterator[str]:
@@ -241,7 +244,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         said = [
             f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
         ]
-        yield f"Not in these sums: {', '.join(said)}."
+        yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
     yield from _describe_lost(of)
 
 
@@ -384,14 +387,6 @@ def shorten(text: str, most: int = _LONGEST) -> str:
     """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def show(value: float | None, sign: str = "") -> str:
-    """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
-    if value is None:
-        return ABSENT
-    shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
-    return "0" if shown in ("-0", "+0") else shown
 
 
 def _show_amount(parts: Parts, amount: float) -> str:

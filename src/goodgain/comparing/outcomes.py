@@ -12,6 +12,7 @@ from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, draw_
 from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.schema import COMPLETED
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
 _RESAMPLES = 999
@@ -64,6 +65,22 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
         raise InputError(f"{said}. gg.funnel computes it for each system.")
     notice(f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
     return outcomes.drop(RATIO_OF_SUMS)
+
+
+def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl.DataFrame | None:
+    """Return outcomes without `completed`, which says whether a log broke off; None if there is no other outcome.
+
+    A required line that names it asks for it.
+    """
+    asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
+    if COMPLETED not in outcomes.columns[2:] or asked:
+        return outcomes
+    notice(
+        f"outcomes=: {COMPLETED} says whether a trace broke off, and is not tested. Require it "
+        f"('{COMPLETED}>=baseline') to test it, or rename the column."
+    )
+    rest = outcomes.drop(COMPLETED)
+    return rest if rest.columns[2:] else None
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:

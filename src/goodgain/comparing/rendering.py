@@ -192,3 +192,11 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
     least = 10.0**-places
     shown = f"<{least:.{places}f}" if places > 0 and value < least else format_number(value, places)
     return f"{shown} †" if doubtful else shown
+
+
+def show(value: float | None, sign: str = "") -> str:
+    """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
+    if value is None:
+        return ABSENT
+    shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
+    return "0" if shown in ("-0", "+0") else shown

@@ -23,7 +23,7 @@ from goodgain.comparing.replicates import (
     measure_noise,
     measure_spread,
 )
-from goodgain.comparing.requirements import Requirement, passes
+from goodgain.comparing.required_lines import Requirement, passes
 from goodgain.comparing.statistical_tests import Matrix, count_least_queries
 from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values

@@ -1,27 +1,20 @@
-"""Checks required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration.
-
-A line is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * number]) ['significant'].
-"""
+"""Checks required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration."""
 
 from __future__ import annotations
 
 import math
-import operator
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import ir_measures
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from goodgain.comparing.pairs_table import arrange_values, average_rows, match_pair
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
+from goodgain.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
 from goodgain.comparing.statistical_tests import (
-    RESIDUE,
     Matrix,
     Settings,
     Vector,
@@ -31,48 +24,14 @@ from goodgain.comparing.statistical_tests import (
     run_t_test,
     subtract_without_residue,
 )
-from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
-from goodgain.measures.names import describe_lack, find_direction, needs_results, parse_measure
+from goodgain.measures.names import describe_lack, needs_results
+from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.scores import Scores
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison
-
-_OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-
-#: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """One requirement on the mean of a measure.
-
-    Attributes:
-        text: the requirement as the user wrote it.
-        measure: the measure whose mean over queries is tested; the name of a column for an outcome.
-        sign: one of <=, >=, <, >.
-        bound: a number, or None for the baseline's mean, times `factor`, plus `offset`.
-        significant: whether only a significant violation fails.
-        noise: -1 or 1: the bound is also lowered, or raised, by the noise floor of the baseline.
-    """
-
-    text: str
-    measure: ir_measures.Measure | str
-    sign: str
-    bound: float | None
-    factor: float = 1.0
-    offset: float = 0.0
-    significant: bool = False
-    noise: int = 0
-
-    @property
-    def is_tested_by_noise(self) -> bool:
-        """Whether the noise of the baseline decides: a loss of more than the floor fails."""
-        return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
 @dataclass(frozen=True)
@@ -93,6 +52,7 @@ class Outcome:
         queries: the number of queries that were tested: those for which the system, and a baseline, has a value.
         left_out: the number of the other queries.
         verdict: what the table of the comparison says of the system against the baseline; None without a baseline.
+        evaluated: the mean that `evaluate` prints, in which the queries that are left out count as 0; None for a comparison.
     """
 
     requirement: Requirement
@@ -107,6 +67,7 @@ class Outcome:
     queries: int
     left_out: int
     verdict: str | None = None
+    evaluated: float | None = None
 
     @property
     def leaves_out_most(self) -> bool:
@@ -126,7 +87,7 @@ class Outcome:
         apart = abs(self.value - self.bound)
         way = (
             "equal"
-            if _is_equal(self.value, self.bound)
+            if is_equal(self.value, self.bound)
             else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
         )
         if self.baseline is not None:
@@ -142,84 +103,21 @@ class Outcome:
     def _describe_left_out(self) -> str:
         if not self.left_out:
             return ""
+        printed = (
+            ""
+            if self.evaluated is None
+            else f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
+        )
         return (
             f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
             f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
+            f"{printed}"
         )
 
     def _describe_table(self) -> str:
         if self.holds or self.bound in (None, self.baseline) or self.verdict not in ("better", "unclear", "equal"):
             return ""
         return f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
-
-
-def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
-    """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
-    with np.errstate(invalid="ignore"):
-        is_equal = np.abs(values - bound) <= RESIDUE * max(1.0, abs(bound))
-        found: NDArray[np.bool_] = np.where(is_equal, sign in ("<=", ">="), _OPERATORS[sign](values, bound))
-    return found
-
-
-def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collection[str] = ()) -> Requirement:
-    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
-
-    `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
-
-    Raises:
-        InputError: the text is not a requirement; the error has the place.
-        MeasureError: the measure is unknown.
-
-    >>> line = parse_requirement("SRE@3>=baseline-0.05")
-    >>> line.measure, line.sign, line.bound, line.offset
-    (SRE@3, '>=', None, -0.05)
-    """
-    line = _Line(text)
-    name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
-    bound, factor, offset, noise = None, 1.0, 0.0, 0
-    if not line.take(r"baseline\b"):
-        signed = line.take("[-+]")
-        bound = line.take_number("a number" if signed else "a number or baseline", signed)
-    elif line.take(r"\*"):
-        factor = line.take_number("a number")
-    elif (shift := line.take("[-+]")) and line.take(r"noise\b"):
-        noise = int(f"{shift}1")
-    elif shift:
-        offset = line.take_number("a number or noise", shift)
-    significant = bool(line.take(r"significant\b"))
-    line.take("$", "the end" if significant else "'significant' or the end")
-    if name == RATIO_OF_SUMS:
-        raise InputError(f"{text!r}: {name} cannot be compared query by query. Require opening_precision instead.")
-    measure = name if name in outcomes else parse_measure(name, rel=rel)
-    return Requirement(text, measure, sign, bound, factor, offset, significant, noise)
-
-
-class _Line:
-    """A line, taken from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._rest = text.lstrip()
-
-    def take(self, pattern: str, expected: str = "") -> str:
-        """Take what a pattern matches here, or nothing; raise if nothing is there and something `expected`."""
-        found = re.match(pattern, self._rest, re.ASCII)
-        if found is None and expected:
-            at = len(self._text) - len(self._rest) + 1
-            there = repr(_TOKEN.findall(self._rest)[0]) if self._rest else "the end"
-            raise InputError(
-                f"{self._text!r} is not a requirement: at character {at}, expected {expected}, found {there}. "
-                "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
-            )
-        taken = found[0] if found else ""
-        self._rest = self._rest[len(taken) :].lstrip()
-        return taken
-
-    def take_number(self, expected: str, sign: str = "") -> float:
-        """Take a number; its sign was taken before."""
-        token = _TOKEN.match(self._rest)
-        is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
-        return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
 
 
 def check_requirements(
@@ -314,16 +212,18 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
 
 
 def _check_scores(name: str, scores: Scores, line: Requirement) -> Outcome:
-    """Check a line for one system by its own queries, as `evaluate` shows them."""
+    """Check a line for one system by its own queries that have a value, as `compare` does."""
     share = {name: scores.coverage.item(0, "coverage")}
-    values = scores.per_query.with_columns(system=pl.lit(name))
+    measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
+    kept = leave_out_empty(scores, measures)
+    values = kept.per_query.with_columns(system=pl.lit(name))
     (outcome,) = _check_line(line, values, share, None, Settings())
-    shown = scores[line.measure]
-    if outcome.value is not None and shown is not None and not _is_equal(outcome.value, shown):
+    shown = kept[line.measure]
+    if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
         raise InputError(
             f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave it out."
         )
-    return outcome
+    return replace(outcome, evaluated=scores[line.measure]) if outcome.left_out else outcome
 
 
 def _check_line(
@@ -367,7 +267,7 @@ def _check_line(
         has_value = queries > 0 and found_nothing.isdisjoint(compared)
         value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
         if has_noise and of_baseline is not None and line.is_tested_by_noise:
-            loss = 0.0 if _is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
+            loss = 0.0 if is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
             p = compute_noise_p(loss, floor)
         p_or_none, doubtful = None if math.isnan(p) else p, not low.isdisjoint(compared)
         counts = (queries, len(query_ids) - queries)
@@ -397,13 +297,3 @@ def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vecto
         return randomised
     p = run_t_test(differences)  # not defined where all differences are the same
     return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
-
-
-def _is_equal(value: float, bound: float) -> bool:
-    return abs(value - bound) <= RESIDUE * max(1.0, abs(bound))
-
-
-def forbids_improvement(line: Requirement) -> bool:
-    """Return whether a requirement forbids a system to be better than the baseline."""
-    better = FUNNEL.get(line.measure, "up") if isinstance(line.measure, str) else find_direction(line.measure)
-    return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

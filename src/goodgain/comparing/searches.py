@@ -95,10 +95,30 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
         repeated_queries=pl.col("repeated").sum(),
         empty=((pl.col("results") == 0) & ~pl.col("failed").fill_null(False)).sum(),
     )
+    numbers = _shift_numbers(name, numbers, described)
     found = numbers.join(described, left_on=["query_id", "number"], right_on=_KEY, how="inner")
     if numbers.height and not found.height:
         notice(f"{name}: the results share no query with its run. Give the results that the run was made of.")
     return found.drop("number")
+
+
+def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) -> pl.DataFrame:
+    """Return the numbers of a run's iterations as the results have them: a run can begin at 0, and its results at 1."""
+    run, results = pl.col("run").list, pl.col("results").list
+    given = described.group_by("query_id").agg(results="iteration")
+    both = numbers.group_by("query_id").agg(run="number").join(given, on="query_id").sort("query_id")
+    ends = both.select(low=results.min() - run.min(), high=results.max() - run.max())
+    shifts = {shift for row in ends.iter_rows() for shift in row}
+    if len(shifts) == 1:
+        return numbers.with_columns(pl.col("number") + shifts.pop())
+    apart = both.filter(run.set_difference("results").list.len() > 0, results.set_difference("run").list.len() > 0)
+    for row in apart.head(1).iter_rows(named=True):
+        ranges = [f"iterations {min(row[side])} to {max(row[side])}" for side in ("run", "results")]
+        raise InputError(
+            f"{name}: query {row['query_id']} has {ranges[0]} in the run and {ranges[1]} in the results. Give the results "
+            "that the run was made of, or leave out the results."
+        )
+    return numbers
 
 
 def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results) -> pl.DataFrame:

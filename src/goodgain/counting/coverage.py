@@ -231,8 +231,16 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
     unique, share = coverages.row(0)[2:]
     # warn_of_run reports a share of 0, unless labels are by iteration
     if share is not None and share < LOW_COVERAGE and (share or labels is not None):
+        shares = f"(by iteration {list_shares(coverages)})"
         notice(
-            f"coverage is low: {share:.2f} of the {unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverages)}); most measures count the others as not relevant. Judge more of them "
-            "(goodgain pool lists them), or see their possible effect with bounds=True."
+            describe_low_coverage(f"{share:.2f} of the {unique:,}", shares),
+            of_several=(describe_low_coverage(), f"{share:.2f} of {unique:,} {shares}"),
         )
+
+
+def describe_low_coverage(share: str = f"under {LOW_COVERAGE} of the", figures: str = "") -> str:
+    """Return the sentences on a low judged share of unique results, with figures by iteration or by system."""
+    return (
+        f"coverage is low: {share} unique results have a label{figures and f' {figures}'}; most measures count the others as "
+        "not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with bounds=True."
+    )

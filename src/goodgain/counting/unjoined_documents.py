@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import polars as pl
 
@@ -39,26 +38,19 @@ def warn_of_run(
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
     """Give the notice that no document has a label; `described` says how many there are."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
-    chunk = _find_chunk(rows, judgments) or _find_chunk(judgments, rows)
+    advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
+    example = "" if advice else _show_example(judgments, rows)
     remedy = (
-        f"If {quote(chunk.doc_id)} is a chunk of {quote(chunk.document)}, give documents='^(.+){chunk.between}\\d+$'."
-        if chunk
-        else "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
+        advice or "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
     )
-    example = "" if chunk else _show_example(judgments, rows)
-    notice(f"coverage is low: none of the {described} has a label{example}. {remedy}")
+    notice(
+        f"coverage is low: none of the {described} has a label{example}. {remedy}",
+        of_several=(f"coverage is low: no result has a label. {remedy}", f"{described}{example}"),
+    )
 
 
-class _Chunk(NamedTuple):
-    """An id of a chunk, the id of its document, and what stands between this and the number, as a regular expression."""
-
-    doc_id: str
-    document: str
-    between: str
-
-
-def _find_chunk(rows: pl.DataFrame, others: pl.DataFrame) -> _Chunk | None:
-    """Return an id that is, for the same query, one of the others with signs and a number after it; None without one."""
+def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
+    """Return advice if an id is, for the same query, one of the others with signs and a number after it; None if none is."""
     parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
     found = parts.unnest("parts").join(
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
@@ -66,7 +58,7 @@ def _find_chunk(rows: pl.DataFrame, others: pl.DataFrame) -> _Chunk | None:
     for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
         sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
         if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
-            return _Chunk(doc_id, document, sign)
+            return f"If {quote(doc_id)} is a chunk of {quote(document)}, give documents='^(.+){sign}\\d+$'."
     return None
 
 

@@ -21,7 +21,7 @@ import polars as pl
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.document_types import TYPES
 from goodgain.dedup.normalisation import SEVERAL
-from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, URL_NAMES_IT, Records, hash_columns, name_texts
+from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, URL_NAMES_IT, Records, name_texts, order_records
 from goodgain.dedup.said_pairs import Clusters, Said, get_pair
 from goodgain.dedup.verification import PROVEN_DIFFERENT, verify
 from goodgain.errors import InputError
@@ -123,13 +123,13 @@ def _join_in_order(
 ) -> tuple[int, int]:
     """Assign groups to the records of the joins in `component`, strongest join first.
 
-    Joins of equal confidence are ordered by the hashes of their records: the order of rows changes nothing.
+    Joins of equal confidence are ordered by the content of their records: the order of rows and doc_ids change nothing.
 
     Returns:
         The number of joins refused, and of pairs of earlier documents that joins would have merged.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
-    hashes = dict(zip(nodes.to_list(), hash_columns(records.frame[nodes.to_list()]).to_list(), strict=True))
+    hashes = dict(zip(nodes.to_list(), order_records(records.frame[nodes.to_list()]).to_list(), strict=True))
     order = sorted((-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows())
     different: dict[int, Any] = defaultdict(set)
     for one, two in conflicts.iter_rows():
@@ -248,7 +248,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     if shared.is_empty():
         return best.select("group", document="name")
     members = units.join(shared, on="group", how="semi")
-    hashes = members.select("group", "twin", hash=hash_columns(members)).sort("hash", "twin")
+    hashes = members.select("group", "twin", hash=order_records(members)).sort("hash", "twin")
     numbered = (
         shared.join(hashes.unique("group", keep="first"), on="group")
         .sort("scope", "name", "hash", "twin")

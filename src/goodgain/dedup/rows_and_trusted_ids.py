@@ -110,6 +110,12 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
     return pl.Series(digests, dtype=pl.String)
 
 
+def order_records(frame: pl.DataFrame) -> pl.Series:
+    """Return keys that sort records by their content and URL; the doc_id decides only if these are equal."""
+    content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
+    return hash_columns(frame, content) + hash_columns(frame)
+
+
 def name_texts(frame: pl.DataFrame) -> pl.Series:
     """Return the name of each record by its content."""
     return "text:" + hash_columns(frame, CONTENT_COLUMNS, 8)

@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, unquote
 
 import polars as pl
 
+from goodgain.dedup.web_identities import Known, Rule, find_rules, identify
+
 
 class Url(NamedTuple):
     """The forms of one URL.
@@ -32,6 +34,12 @@ class Url(NamedTuple):
     choice: str
     edition: str
     beyond_start: bool
+
+    @property
+    def canonical(self) -> str:
+        """The canonical address: equal for equal items, and itself a URL; for other schemes than http the normalised URL."""
+        is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
+        return "https://" + self.item if is_web else self.normalised
 
 
 #: Parameters that identify the visitor or the referring page, and never select content.
@@ -64,14 +72,6 @@ _SELECTING = frozenset(
 #: The parameters of page numbers; the default is page 1.
 _PAGE_NUMBERS = ("p", "page")
 
-#: Stack Exchange: `/q/N` and `/questions/N/...` are one question. `/a/N` is an answer, whose question the URL does not say.
-_QUESTION_SITES = re.compile(
-    r"(?:[a-z.-]+\.)?(?:stackexchange|stackoverflow|superuser|serverfault|askubuntu|stackapps)\.com|"
-    r"(?:meta\.)?mathoverflow\.net"
-)
-_QUESTION = re.compile(r"^/(?:q|questions)/(\d+)(?:/.*)?")
-_ANSWER = re.compile(r"^(/a/\d+)/\d+")  # the last number is the user who shared it
-
 #: Sites of documentation: their first folders may select a language and a version. A version shows it on any host.
 _DOCUMENTATION_HOST = re.compile(
     r"(?:.+\.)?(?:docs?|documentation|developers?|learn|help|support|manuals?|readthedocs|rtfd)\..+"
@@ -85,8 +85,11 @@ _EDITION = re.compile(
 
 #: How the paths begin to which one of these rules can apply: few paths do, and nothing else is tried for the others.
 _SPECIAL = re.compile(
-    r"/(?:q|questions|a|..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
+    r"/(?:..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
 )
+
+#: How many URLs may be carried within each other: more are malicious.
+_MAX_WRAPPERS = 5
 
 #: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
 _VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
@@ -135,8 +138,26 @@ def normalise_url(url: str | None) -> str | None:
     return parsed.normalised if parsed else None
 
 
-def parse_url(url: str) -> Url | None:
-    """Return all forms of one URL; None if it does not name a page."""
+def canonicalise_url(url: str | None) -> str | None:
+    """Return the canonical address of a URL: equal for all spellings of one page; None if it does not name a page.
+
+    https; the host without www., m., mobile., amp. and default port; no tracking, index file, final slash or fragment
+    other than a route (`#/`, `#!`); web identities (arXiv, DOI, YouTube ...) and the URLs that archives carry as declared.
+
+    >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
+    ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
+    """
+    parsed = parse_url(url) if url else None
+    return parsed.canonical if parsed else None
+
+
+def parse_url(url: str, wrappers: int = 0) -> Url | None:
+    """Return all forms of one URL; None if it does not name a page.
+
+    Args:
+        url: a URL; for one that carries another, as an archive does, the forms are those of the inner URL.
+        wrappers: how many URLs around this one were removed.
+    """
     common = _COMMON.fullmatch(url)
     if common:
         scheme, netloc, path, query = common.groups("")
@@ -147,7 +168,7 @@ def parse_url(url: str) -> Url | None:
             return None
         path = _normalise_path(path)
     try:
-        host, bare_host = _normalise_host(netloc, scheme)
+        host, bare_host, rules = _normalise_host(netloc, scheme)
     except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
         return Url(text, text, text, "", "", True)
@@ -161,22 +182,25 @@ def parse_url(url: str) -> Url | None:
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
-    own_path = _strip_page_path(path)
+    own_path, route, tail = _strip_page_path(path), "", ""
     is_special = bare_host and _SPECIAL.match(own_path)
-    if is_special and _QUESTION_SITES.fullmatch(bare_host):
-        own_path = _ANSWER.sub(r"\1", _QUESTION.sub(r"/questions/\1", own_path))
-    page, tail = bare_host + own_path, ""
     if fragment:
-        route = _escape(fragment, _UNRESERVED)
-        tail = "" if route.startswith(":~:") else "#" + route
-        if route.startswith(("/", "!/")):  # the page is built in the browser, and this route is its path
-            own_path += "#" + route.rstrip("/")
-            page = bare_host + own_path
+        place = _escape(fragment, _UNRESERVED)
+        tail = "" if place.startswith(":~:") else "#" + place
+        if place.startswith(("/", "!")) and place.strip(
+            "/!"
+        ):  # the page is built in the browser, and this route is its path
+            route = "#" + place.rstrip("/")
+            own_path += route
+    page = bare_host + own_path
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
     rooted = host or (scheme == "file" and path.startswith("/"))
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
+    known = identify(rules, bare_host, path.rstrip("/") + route, parameters) if rules else None
+    if known and ((found := _read_known(known, normalised, wrappers)) or wrappers):
+        return found
     item, choice = _make_item(page, parameters) if parameters else (page, "")
     edition = ""
     if is_special and (folders := _EDITION.match(own_path)) and _is_documentation(folders, bare_host):
@@ -186,6 +210,16 @@ def parse_url(url: str) -> Url | None:
         parts = [f"{name}={value.lower().replace('_', '-')}" for name, value in chosen.items()]
         choice = "&".join([*([choice] if choice else []), *parts])
     return Url(normalised, page, item, choice, edition, own_path not in _START_PAGES)
+
+
+def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
+    """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many within each other."""
+    if known.carries:
+        text = known.address + ("?" + "&".join(known.parameters) if known.parameters else "")
+        has_scheme = text.startswith(("http:", "https:"))
+        return parse_url(text if has_scheme else "https://" + text, wrappers + 1) if wrappers < _MAX_WRAPPERS else None
+    item, choice = _make_item(known.address, known.parameters)
+    return Url(normalised, known.address, item, choice, "", True)
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
@@ -248,13 +282,13 @@ def _trim(url: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
-    """Return the authority without user information and default port; and the same without labels such as www and m.
+def _normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
+    """Return the authority without user information and default port; the same without labels such as www and m; its rules.
 
     Raises ValueError if it cannot be a host.
     """
     if not netloc:
-        return "", ""
+        return "", "", ()
     name, port = netloc.rpartition("@")[2], ""
     if found := _PORT.search(name):
         name, port = name[: found.start()], found[1].lstrip("0")
@@ -262,16 +296,17 @@ def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
         port = ""
     name = _encode_host(name).rstrip(".")
     if not name:
-        return "", ""
+        return "", "", ()
     if _HOST.fullmatch(name) is None:
         raise ValueError(name)
     tail = f":{port}" if port else ""
     labels = name.split(".")
     while len(labels) > 2 and labels[0] in _VIEW_LABELS:
         del labels[0]
-    if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+    while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
-    return name + tail, ".".join(labels) + tail
+    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
+    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
 
 
 def _encode_host(name: str) -> str:
@@ -314,7 +349,8 @@ def _strip_page_path(path: str) -> str:
         return path
     if _INDEX_NAMES.fullmatch(name) and len(name) < len(path):
         path = path[: -len(name)]
-    return path.rstrip("/").removesuffix("/amp").rstrip("/")
+    shorter = path.rstrip("/").removesuffix("/amp").rstrip("/")
+    return shorter if shorter == path else _strip_page_path(shorter)
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
@@ -346,7 +382,8 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
         kept.append(f"{name}={value}")
         if lower in _SELECTING:
             chosen.append(f"{lower}={value}")
-    return (page + "?" + "&".join(kept) if kept else page), "&".join(sorted(chosen))
+    mark = "&" if "?" in page else "?"  # a canonical address may hold a parameter
+    return (page + mark + "&".join(sorted(kept)) if kept else page), "&".join(sorted(chosen))
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:

@@ -87,8 +87,6 @@ class Analyses(SharedSteps):
         question = Question(measures=measures, runs_of=opened.names, **shared, **given)
         self.warn_of_labels(question.asked, shared["provider"])
         kept = question.read_baseline(opened.qrels)
-        for run in opened.runs.values():
-            question.check_reading(run, kept)
         scores = self.score_runs(question.asked, question.needed)
         scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
         return compare_scores(question, opened.qrels.query_ids, scored, kept)

@@ -14,7 +14,8 @@ import polars as pl
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.gate_reports import check as check_lines
-from goodgain.comparing.requirements import Outcome, Requirement, check_requirements, parse_requirement
+from goodgain.comparing.required_lines import Requirement, parse_requirement
+from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.comparing.use_of_documents import Funnel, funnel
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError
@@ -290,7 +291,7 @@ class Experiment:
         with self._tell() as heard:
             command = self._write_command(path, measures, files, {"details": details, "format": format})
             made = self._analyses.gather_evidence(measures, **files, details=details, command=command)
-        text = page.write_report(page.add_doubts(made, _list_heard(heard)), form, spreadsheet=spreadsheet)
+        text = page.write_report(page.add_doubts(made, _list_heard(heard, made)), form, spreadsheet=spreadsheet)
         with atomic_write(target) as out:
             out.write(text.encode())
         return target
@@ -299,7 +300,7 @@ class Experiment:
         """Return what a report shows, for commands; `beside` as in `reporting.report.gather_evidence`."""
         with self._tell() as heard:
             made = self._analyses.gather_evidence(measures, **beside)
-        return page.add_doubts(made, _list_heard(heard))
+        return page.add_doubts(made, _list_heard(heard, made))
 
     def _tell(self) -> AbstractContextManager[Heard]:
         return tell_once(self._told)
@@ -321,5 +322,5 @@ class Experiment:
         return page.write_command(self._qrels, self._systems, path, measures, files, own)
 
 
-def _list_heard(heard: Heard) -> list[str]:
-    return [str(one) for one in heard if not one.minor]
+def _list_heard(heard: Heard, made: Evidence) -> list[str]:
+    return [str(one) for one in heard if not one.minor or made.comparison is None]

@@ -15,7 +15,7 @@ from goodgain.dedup.reissued_ids import find_reissued_ids
 from goodgain.errors import GoodgainError, InputError, collect_notices, notice
 from goodgain.evaluation import evaluate
 from goodgain.formats.qrels import load_qrels
-from goodgain.measures.names import Measures, find_results_counts, needs_results, parse_measures
+from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.ledger_and_coverage import ledger
 from goodgain.traces import to_run
@@ -87,7 +87,6 @@ def annotate(
     None SRR 0.3333333333333333
     """
     asked = parse_measures(measures, rel=rel)
-    counts_of = find_results_counts(filter(needs_results, asked)).values()
     table = None if query_ids is None else read_query_ids(query_ids)
     results, ids = _read(traces, ReadOptions(**options, query_ids=table))
     judged = load_qrels(qrels).select_queries(ids.get_column("query_id").unique().to_list())
@@ -115,9 +114,8 @@ def annotate(
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
-        values = evaluate(judged, to_run(rows), parse_measures([*asked, *counts_of]), rel=rel).per_query
-        values = leave_out_empty(values, asked).filter(pl.col("measure").is_in([*map(str, asked)]))
-        of_queries = values.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
+        scores = leave_out_empty(evaluate(judged, to_run(rows), asked, rel=rel), asked)
+        of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
         scored = pl.concat([of_searches, of_queries], how="diagonal")
         traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")
         found.append(traces_of_run.join(scored, on="query_id", maintain_order="left_right"))

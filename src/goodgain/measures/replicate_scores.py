@@ -13,6 +13,7 @@ import polars as pl
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError
 from goodgain.formats.run import Reading
+from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_results_counts, needs_results
 from goodgain.measures.scores import Scores
 
@@ -41,8 +42,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         return runs[0]
     queries = join_queries([of.queries for of in runs])
     tables = [find_values(of, queries, missing) for of in runs]
-    averaged = pl.concat(tables).group_by("query_id", "measure").agg(pl.col("value").mean())
     position = {str(measure): k for k, measure in enumerate(measures)}
+    asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
+    averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
     values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
     means = {
@@ -100,34 +102,21 @@ def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFram
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
 
 
-def leave_out_empty(
-    values: pl.DataFrame, measures: Sequence[ir_measures.Measure], by: Sequence[str] = ("query_id",)
-) -> pl.DataFrame:
-    """Return query_id, measure, value (and `by`) with null for measures that need results, where there are none.
+def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores without the values of queries without results, for measures that need results.
 
-    `values` has the counts of `find_results_counts` too.
+    Scores of several runs have the values of `measures` alone: each is the mean over the runs with results.
     """
+    if of.replicates:
+        runs = [leave_out_empty(run, measures) for run in of.replicates]
+        return average_scores(runs, measures, missing=of.signature.get("missing", MISSING[0]))
     counts = find_results_counts(filter(needs_results, measures))
-    if not counts:
-        return values
-    counted = pl.col("measure").replace_strict(counts, default=None, return_dtype=pl.String)
-    results = values.filter(pl.col("measure").is_in([*counts.values()])).select(*by, counted="measure", results="value")
-    joined = values.with_columns(counted=counted).join(
-        results, on=[*by, "counted"], how="left", nulls_equal=True, maintain_order="left"
+    values = of._ours.with_columns(
+        pl.when(pl.col(results) > 0).then(name).alias(name) for name, results in counts.items()
     )
-    return joined.with_columns(pl.when(pl.col("results").ne_missing(0)).then("value")).select(values.columns)
-
-
-def leave_out_empty_queries(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run without the values of `leave_out_empty`; their means are over the other queries."""
-    lacking = {str(measure) for measure in measures if needs_results(measure)}
-    if not lacking:
-        return of
-    values = leave_out_empty(of.per_query.select("query_id", "measure", "value"), measures)
-    known = values.filter(pl.col("measure").is_in(lacking)).drop_nulls("value").group_by("measure").agg("value")
-    found = {name: math.fsum(of_measure) / len(of_measure) for name, of_measure in known.iter_rows()}
-    means: dict[str, float | None] = of.means | dict.fromkeys(lacking) | found
-    return replace(of, means=means, _ours=values.select("query_id").clear(), _classic=values)
+    known = {name: values.get_column(name).drop_nulls() for name in counts}
+    means = {name: average_queries(of_measure) if len(of_measure) else None for name, of_measure in known.items()}
+    return replace(of, means=of.means | means, _ours=values)
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:

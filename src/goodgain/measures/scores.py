@@ -97,7 +97,8 @@ class Scores:
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
-        values = pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
+        asked = self._ours.select("query_id", *(name for name in names if name in self._ours.columns))
+        values = pl.concat([_unpivot(asked), self._classic]).sort("query_id", position)
         if self._raised is None:
             return values
         most = _unpivot(self._raised).rename({"value": "most"})

@@ -103,10 +103,10 @@ def _warn_of_differing_thresholds(
     for measure in measures:
         if measure.NAME == "SRR":  # a repeat counts whatever its label
             continue
-        threshold, is_named = _find_rel(measure), measure.params.get("rel", rel) != rel
-        if (
-            threshold is not None and threshold <= largest and not is_named
-        ):  # above the largest there is a notice already
+        own = measure.params.get("rel")
+        is_default = own is None or (own == rel and isinstance(measure, IterationMeasure))
+        threshold = _find_rel(measure) if is_default else None
+        if threshold is not None and threshold <= largest:  # above the largest there is a notice already
             by_rel.setdefault(threshold, []).append(measure)
     if len(by_rel) < 2:
         return
@@ -143,12 +143,13 @@ def warn_of_ends(values: pl.DataFrame, measures: Iterable[ir_measures.Measure]) 
             found = values.get_column(str(measure))
             least, most = int((found == 0).sum()), int((found == NEVER).sum())
             if least or most:
-                notice(
-                    f"{measure} is 0, the best value, in {count_of(least, 'query', 'queries')} without good documents, and "
-                    f"{NEVER}, the worst, in {count_of(most, 'query', 'queries')}. Report AllGood beside it, the share of "
-                    "queries that found all.",
-                    minor=True,
+                good, bad = (count_of(number, "query", "queries") for number in (least, most))
+                told = (
+                    f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
+                    "beside it, the share of queries that found all."
                 )
+                of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
+                notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:

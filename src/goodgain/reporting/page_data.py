@@ -16,6 +16,7 @@ from goodgain.comparing.causes import Parts, Searched
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import Account, shorten
+from goodgain.comparing.main_causes import find_main_causes
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import subtract_without_residue
@@ -175,15 +176,9 @@ def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
 
     `of_first_runs` is this difference, that of the first run of each system.
     """
-    explanation, account = of.explanations[name], Account(of.explanations[name])
-    queries = explanation.queries.select("query_id", "difference", "first_differing_iteration")
-    causes = explanation.causes.filter(measure=str(of.explained.numerator))
-    causes = causes.join(queries, on="query_id").filter(pl.col("amount") * pl.col("difference") > 0)
-    causes = causes.sort(pl.col("amount").abs(), "counted_by", "cause", descending=[True, False, False])
-    main = causes.unique("query_id", keep="first", maintain_order=True)
-    said = [account.describe_cause(of.explained, row, "good documents") for row in main.iter_rows(named=True)]
-    main = main.select("query_id", cause=pl.Series(said, dtype=pl.String))
-    found = queries.join(main, on="query_id", how="left", maintain_order="left")
+    explanation = of.explanations[name]
+    causes = find_main_causes(Account(explanation), of.explained)
+    found = explanation.queries.join(causes, on="query_id", how="left", maintain_order="left")
     changed = pl.when(pl.col("difference") != 0)
     return found.select("query_id", "cause", changed.then("first_differing_iteration"), of_first_runs="difference")
 

@@ -39,7 +39,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             changes = _join(map(_describe_change, unclear))
             said.append(f"{system} against {against} is unclear, no difference beyond noise, in {changes}.")
         if equal := by_verdict.get("equal", []):
-            said.append(f"{system} and {against} are equal in every query in {_join(row['measure'] for row in equal)}.")
+            said.append(f"{system} and {against} are equal in every query in {_join(map(_name_measure, equal))}.")
         if untold := by_verdict.get(None, []):
             said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
         if known.height < of.height:
@@ -56,6 +56,11 @@ def describe_method(comparison: Comparison) -> str:
         f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
         f"Holm's correction over the pairs of a measure. {describe_costs(comparison)}"
     )
+
+
+def _name_measure(row: Mapping[str, Any]) -> str:
+    number = row["of_queries"]
+    return str(row["measure"]) if number is None else f"{row['measure']} (both have a value in {count_queries(number)})"
 
 
 def _describe_change(row: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from goodgain.measures.names import parse_measure
 from goodgain.measures.parameters import is_number
 from goodgain.reporting.counted_runs import SystemCounts, count_systems
 from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
+from goodgain.schema import COMPLETED
 
 _COLUMNS = {
     "system": pl.String,
@@ -265,7 +266,7 @@ def _list_ratios(
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
     """Return system -> whether each query was solved; NaN where unknown."""
-    names = table.columns[2:]
+    names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         raise InputError(f"outcomes=: has the columns {', '.join(names)}. Name the one with solved tasks solved.")
     name = "solved" if "solved" in names else names[0]

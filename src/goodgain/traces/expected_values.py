@@ -11,6 +11,13 @@ from goodgain.errors import InputError
 _REMEDY = "correct or remove the file, name its format with format=, or leave out such traces with errors='skip'"
 
 
+#: The fields of metadata that hold the query's id, and those of a record, the best first.
+OF_METADATA = ("query_id", "question_id", "qid")
+QUERY_IDS = (*OF_METADATA, "task_id")
+#: Beginnings of the ids of answers, which are not query ids.
+_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
+
+
 def format_place(at: str) -> str:
     """Return a place for errors, without the `, at ` that remains if no JSON pointer follows."""
     return at.removesuffix(", at ")
@@ -112,3 +119,20 @@ def parse_time(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def id_or_none(value: Any) -> str | None:
+    """Return an id as text, from text or a whole number; None for anything else."""
+    return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def find_own_id(record: Any) -> str | None:
+    """Return the query's id in a record with a conversation, from the best field that has one; None if there is none."""
+    ids = (id_or_none(record.get(key)) for key in QUERY_IDS) if isinstance(record, dict) else ()
+    return next(filter(None, ids), None)
+
+
+def find_record_id(record: Any) -> str | None:
+    """Return the id of a record with a conversation, as in data sets; None for ids of a model's answers."""
+    found = id_or_none(record.get("id")) if isinstance(record, dict) else None
+    return None if found is None or found.startswith(_ANSWER_IDS) else found

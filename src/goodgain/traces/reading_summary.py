@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -58,18 +58,16 @@ class Summary(msgspec.Struct):
     searches_elsewhere: int = 0
     tools_elsewhere: Counter[str] = msgspec.field(default_factory=Counter)
     queries_searched_earlier: int = 0
+    broken_off: int = 0
+    lost_ids: list[str] = msgspec.field(default_factory=list)
     passed_over: int = 0
     other_roots: int = 0
-    first_other_root: str = ""
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
-    first_unknown: str = ""
     costs_read: int = 0
     costs_known: int = 0
     blank: int = 0
-    first_blank: str = ""
     unread: int = 0
     searches_with_unread: int = 0
-    first_unread: str = ""
     unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
     unparsed_queries: int = 0
     unparsed_iterations: int = 0
@@ -83,12 +81,11 @@ class Summary(msgspec.Struct):
     joined_to_none: int = 0
     earlier_by_id: bool = False
     own_ids: int = 0
-    first_own_id: str = ""
     ids_from: str = ""
     unnamed: int = 0
     first_unnamed: str = ""
     doubtful_keys: int = 0
-    first_doubtful_keys: str = ""
+    firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
         """Add the counts of another reading."""
@@ -98,6 +95,10 @@ class Summary(msgspec.Struct):
                 mine.update(others)
             elif isinstance(mine, (str, bool)):
                 setattr(self, name, mine or others)
+            elif name == "lost_ids":
+                mine.extend(others)
+            elif name == "firsts":
+                setattr(self, name, others | mine)
             elif name == "first_errors":
                 mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
             elif name == "choices":
@@ -117,41 +118,29 @@ class Summary(msgspec.Struct):
             setattr(self, name, getattr(fresh, name))
         return taken
 
-    def count_error(self, error: Exception) -> None:
-        """Count a trace or file that was left out because of an error."""
+    def count_error(self, error: Exception, query_id: str | None = None) -> None:
+        """Count a trace or file that was left out because of an error, with its query id if that is known."""
         self.errors += 1
+        self.lost_ids += [query_id] if query_id else []
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
     def count_unknown(self, what: str, at: str) -> None:
         """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
-        self.first_unknown = self.first_unknown or at
+        self.firsts.setdefault("unknown", at)
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
-    def count_other_root(self, name: str, at: str) -> None:
-        """Count a root span without a span of a known kind; `at` is its place."""
-        self.other_roots += 1
-        self.first_other_root = self.first_other_root or f"{name[:40]!r} at {at}"
-
-    def count_unread(self, number: int, at: str) -> None:
-        """Count the values in the output of the search at `at` that look like results but were not read."""
-        if number:
-            self.unread += number
-            self.searches_with_unread += 1
-            self.first_unread = self.first_unread or at
+    def count(self, name: str, at: str, number: int = 1) -> None:
+        """Add to one of the counters; `at` is the place of what is counted, or its name."""
+        setattr(self, name, getattr(self, name) + number)
+        self.firsts.setdefault(name, at)
 
     def count_unnamed(self, query_id: str) -> None:
         """Count a query that the table `query_ids=` does not name."""
         self.unnamed += 1
-        if self.unnamed <= _MAX_IDS_SHOWN:
-            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id}"
-
-    def count_doubtful_keys(self, keys: Sequence[str], at: str) -> None:
-        """Count an object whose keys may be the ids of queries; `at` is its place."""
-        self.doubtful_keys += 1
-        shown = ", ".join(repr(key[:40]) for key in keys[:3])
-        self.first_doubtful_keys = self.first_doubtful_keys or f"{shown}{', ...' * (len(keys) > 3)} in {at}"
+        if self.unnamed <= _MAX_IDS_SHOWN + 1:
+            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
 
     def __str__(self) -> str:
         return "\n".join([*self._describe_counts(), *self._describe_exceptions(), *self.choices])
@@ -198,6 +187,8 @@ class Summary(msgspec.Struct):
         if self.without_search:
             idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
             yield f"queries that never searched, and have no rows in a run: {', '.join(idle) or self.without_search}"
+        if self.broken_off:
+            yield f"traces that broke off, by their logs: {self.broken_off}"
         if self.passed_over:
             yield f"{self.passed_over} exchanges with other endpoints passed over"
         if self.other_roots:
@@ -216,50 +207,26 @@ class Summary(msgspec.Struct):
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
-        for text in [*self._describe_query_ids(), *self._describe_missed_searches(), *self._describe_missing_results()]:
+        for name, text in _NOTICES.items():
+            if count := getattr(self, name):
+                shown, number = (
+                    (_format_counts(count), sum(count.values())) if isinstance(count, Counter) else ("", count)
+                )
+                notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self))
+        for text in self._describe_particulars():
             notice(text)
 
-    def _describe_query_ids(self) -> Iterator[str]:
-        """Yield a notice for query ids that the caller may not expect."""
-        if self.own_ids:
-            yield (
-                f"query_id= was not used where logs have query ids of their own: {self.own_ids}, such as "
-                f"{self.first_own_id!r}. Give other ids with query_ids=."
-            )
-        if self.unnamed:
-            more = ", ..." if self.unnamed > _MAX_IDS_SHOWN else ""
-            yield (
-                f"query_ids= does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
-                "Add them to the table."
-            )
-        if self.doubtful_keys:
-            more = f" (and so in {self.doubtful_keys - 1} others)" if self.doubtful_keys > 1 else ""
-            yield (
-                f"the keys {self.first_doubtful_keys} may be query ids, but their calls count as one query{more}. If they are, "
-                "write one record per line, with a field query_id; if not, confirm with query_id=."
-            )
+    def _describe_particulars(self) -> Iterator[str]:
+        """Yield the notices that depend on more than one count."""
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
                 "with query_ids=."
             )
-
-    def _describe_missed_searches(self) -> Iterator[str]:
-        """Yield a notice for searches that may be missing, or not grouped as the agent made them."""
         for name, count in self.calls_as_iterations.items():
             yield (
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
                 "an iteration; pass iteration='call' to confirm this, iteration='step' to group them"
-            )
-        if self.unknown:
-            yield (
-                f"{sum(self.unknown.values())} items in the traces are not understood and were left out: "
-                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; any searches among them are missing"
-            )
-        if self.other_roots:
-            yield (
-                f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
-                f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
             )
         if self.queries_searched_earlier:
             yield (
@@ -275,46 +242,48 @@ class Summary(msgspec.Struct):
                 f"the answers of tools that do not count as searches look like lists of results: {shown}; "
                 f"if they search, pass tools={[*dict.fromkeys(filter(None, [*self.searches, *missed]))]!r}"
             )
-
-    def _describe_missing_results(self) -> Iterator[str]:
-        """Yield a notice for costs and results that are missing or could not be read, and for traces left out."""
         if self.costs_read and not self.costs_known:
             yield (
                 "the traces have no tokens, seconds or prices, so all costs are null; docs/traces lists the formats that "
                 "record them"
             )
-        if self.unnamed_opens:
-            yield (
-                f"{self.unnamed_opens} calls of tools that open documents name none, and are not in the uses. Where the log "
-                "hides the document, opens are unknown (null)."
-            )
-        if self.unread:
-            yield (
-                f"{self.searches_with_unread} searches have {self.unread} objects or texts in their output that look "
-                f"like results and were not read, the first at {self.first_unread}; if they are results, read them with parse= of "
-                "read_traces"
-            )
-        if self.unknown_urls:
-            (name, count), *_ = self.unknown_urls.most_common()
+        for name, count in self.unknown_urls.most_common(1):
             yield (
                 f"the results of {count_of(count, 'search', 'searches')} have no URL or id that goodgain knows, so their texts "
                 f"identify their documents, but {name!r} holds URLs: name it url in the log, or read the results with parse="
             )
-        if self.blank:
-            yield (
-                f"{self.blank} searches have an empty text in place of their results, the first at {self.first_blank}, and "
-                "count as searches without results; pass unrecorded='empty' to confirm this, 'skip' to leave their "
-                "iterations out"
-            )
-        if self.unparsed:
-            yield (
-                f"{self.unparsed} searches have output that could not be read and count as searches without results: "
-                f"{self.unparsed_iterations} iterations of {self.unparsed_queries} queries; "
-                "read them with parse= of read_traces, or name the search tools with tools="
-            )
         if self.errors:
-            more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
-            yield f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
+            yield self.describe_errors()
+
+    def describe_errors(self) -> str:
+        """Return how many traces or files were left out, and the first errors."""
+        more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
+        return f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
+
+
+#: The notice of a counter that is not 0, or of a table of counts: {shown}. {first} is the place of the first.
+_NOTICES = {
+    "own_ids": "query_id= was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
+    "query_ids=.",
+    "unnamed": "query_ids= does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
+    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
+    "write one record per line, with a field query_id; if not, confirm with query_id=.",
+    "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
+    "among them are missing",
+    "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
+    "is {first}. If an agent is among them, export its spans too",
+    "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
+    "outcomes= marks them in the column completed",
+    "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
+    "document, opens are unknown (null).",
+    "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
+    "not read, the first at {first}; if they are results, read them with parse= of read_traces",
+    "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "
+    "without results; pass unrecorded='empty' to confirm this, 'skip' to leave their iterations out",
+    "unparsed": "{count} searches have output that could not be read and count as searches without results: "
+    "{of.unparsed_iterations} iterations of {of.unparsed_queries} queries; read them with parse= of read_traces, or name the "
+    "search tools with tools=",
+}
 
 
 def _format_counts(counts: Counter[str]) -> str:

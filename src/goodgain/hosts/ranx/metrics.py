@@ -29,12 +29,10 @@ _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?
 _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
-def find_name(metric: str) -> tuple[str, str | None]:
-    """Return the name in a metric as written, and our host name for it: None if the metric is not ours."""
+def split_name(metric: str) -> tuple[str, str | None]:
+    """Return the name in a metric as written, and the host name that it spells: None if it spells none of ours."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
-    name = _SPELLINGS.get(written.replace("_", "").lower())
-    is_ours = name is not None and metric_labels.get(name) == str(HOST_NAMES[name])
-    return written, name if is_ours and (written == name or written not in metric_labels) else None
+    return written, _SPELLINGS.get(written.replace("_", "").lower())
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
@@ -46,8 +44,10 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
     (SRE(rel=2.5)@3, nCG@2)
     """
-    written, name = find_name(metric)
-    if name is None:
+    written, name = split_name(metric)
+    if name is None or metric_labels.get(name) != str(HOST_NAMES[name]):
+        return None
+    if written != name and written in metric_labels:
         return None
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
     if parts is None:

@@ -9,7 +9,7 @@ from ranx.data_structures import Report as RanxReport  # type: ignore[import-unt
 
 from goodgain.errors import InputError, notice
 from goodgain.formats.systems import find_likely_replicates
-from goodgain.hosts.ranx.metrics import find_name, parse_metric
+from goodgain.hosts.ranx.metrics import parse_metric, split_name
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import HOST_NAMES
 
@@ -84,7 +84,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
     def get_metric_label(self, m: str) -> str:
         if m not in self._columns:
             return str(super().get_metric_label(m))
-        (written, name), arrow = find_name(m), self._columns[m].declaration.arrow
+        (written, name), arrow = split_name(m), self._columns[m].declaration.arrow
         return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:

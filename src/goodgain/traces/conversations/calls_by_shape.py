@@ -12,6 +12,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.langchain_events import read_tool_events
+from goodgain.traces.expected_values import id_or_none
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
@@ -115,7 +116,7 @@ class _Fields:
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
     def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
-        return tuple(filter(None, (tree.id_or_none(value) for _, value in self.select(names))))
+        return tuple(filter(None, (id_or_none(value) for _, value in self.select(names))))
 
     @property
     def failed(self) -> bool:
@@ -272,7 +273,7 @@ class CallFinder:
                     waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
                     waiting = [other for other in waiting if one.query in (None, other.query)]
                 if not named and not waiting:
-                    if one.is_sure and one.tool is not None and self._is_search(one.tool):
+                    if one.is_sure and (one.tool is None or self._is_search(one.tool)):
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
                 guesses += [(one, waiting)] if len(waiting) > 1 else []

@@ -20,12 +20,12 @@ from goodgain.traces.conversations.records_by_key import (
     has_list,
     is_part,
 )
-from goodgain.traces.expected_values import format_place
+from goodgain.traces.expected_values import QUERY_IDS, format_place, id_or_none
 from goodgain.traces.input.sources import Source
 
 #: The fields of a record with the query's id, the best first, then those with a conversation's.
 _QUERY_IDS = (
-    *("query_id", "question_id", "qid", "task_id", "sample_id", "instance_id", "example_id", "problem_id"),
+    *(*QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
     *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
 )
 #: The fields with the name of a run of a query that was run several times.
@@ -101,7 +101,8 @@ def tell_queries_apart(
             source.summary.ids_from = source.summary.ids_from or name
             return partial(_find_id, name=name)
     if keyed.doubtful and not source.query_path:
-        source.summary.count_doubtful_keys(keyed.doubtful, format_place(locate(keyed.place)))
+        shown = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
+        source.summary.count("doubtful_keys", f"{shown} in {format_place(locate(keyed.place))}")
     return partial(_find_by_key, places=keyed.places)
 
 
@@ -142,7 +143,7 @@ def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
 def _find_id(one: Found, name: str) -> Key | None:
     """Return the place of the innermost object around a call that has an id, and the id."""
     for place, holder in reversed(one.holders):
-        if (query_id := tree.id_or_none(tree.follow_path(holder, name))) is not None:
+        if (query_id := id_or_none(tree.follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
     return None
 
@@ -177,7 +178,7 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
 
 def _find_trial(one: Found) -> str | None:
     """Return the name of the run that the innermost object around a call names; None if there is none."""
-    values = (tree.id_or_none(holder.get(name)) for _, holder in reversed(one.holders) for name in _TRIALS)
+    values = (id_or_none(holder.get(name)) for _, holder in reversed(one.holders) for name in _TRIALS)
     return next(filter(None, values), None)
 
 

@@ -5,8 +5,9 @@ A function that meets a value of another type raises an InputError, which names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from goodgain.dedup.document_types import snake_case
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.expected_values import (
+    OF_METADATA,
     expect_id,
     expect_list,
     expect_object,
@@ -22,7 +24,6 @@ from goodgain.traces.expected_values import (
     format_place,
     unexpected_value,
 )
-from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
 from goodgain.traces.tool_outputs.result_objects import join_texts
@@ -38,21 +39,12 @@ PLAIN_PARTS = {
 }
 #: The value of a missing field; None is a possible value.
 ABSENT = object()
-#: The fields of metadata that hold the query's id, the best first.
-_QUERY_IDS = ("query_id", "question_id", "qid")
 #: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
 _MESSAGE_KEYS = (
     *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
     *("completion", "transcript", "rollout", "response", "output", "steps"),
 )
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
-#: Beginnings of the ids of answers, which are not query ids.
-_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
-
-
-def each_line_is_a_trace(_: FileHead) -> bool:
-    """Return True: the `independent` of formats with one trace per line of a JSON Lines file."""
-    return True
 
 
 # Records
@@ -79,6 +71,14 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
     if not isinstance(record.get(key), list):
         raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
     return walk(record[key], f"{at}/{key}")
+
+
+def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
+    """Yield objects with their places; a row of them that is numbered under a key, each otherwise, in that order."""
+    for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
+        held = list(row)
+        numbers = [one.get(key) for one, _ in held]
+        yield from sorted(held, key=lambda one: one[0][key]) if is_numbered and len({*numbers}) == len(held) else held
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
@@ -235,11 +235,6 @@ def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def id_or_none(value: Any) -> str | None:
-    """Return an id as text, from text or a whole number; None for anything else."""
-    return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-
-
 def get_either(record: dict[str, Any], camel: str) -> Any:
     """Return the value of a key in camelCase or (logs of Python) in snake_case; None if there is none."""
     return record[camel] if camel in record else record.get(snake_case(camel))
@@ -247,14 +242,8 @@ def get_either(record: dict[str, Any], camel: str) -> Any:
 
 def find_query_id(metadata: Any, at: str) -> str | None:
     """Return the query's id in metadata, from the best field that has one; None if there is none."""
-    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _QUERY_IDS) if isinstance(metadata, dict) else ()
+    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in OF_METADATA) if isinstance(metadata, dict) else ()
     return next(filter(None, ids), None)
-
-
-def find_record_id(record: Any) -> str | None:
-    """Return the id of a record with a conversation, as in data sets; None for ids of a model's answers."""
-    found = id_or_none(record.get("id")) if isinstance(record, dict) else None
-    return None if found is None or found.startswith(_ANSWER_IDS) else found
 
 
 def follow_path(record: Any, path: str) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes, read_invoked
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
-from goodgain.traces.expected_values import expect_text, format_place
+from goodgain.traces.expected_values import expect_text, format_place, id_or_none
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 
@@ -43,6 +43,8 @@ _REMEDY = (
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
+#: How the name of Haystack's component that runs tools begins.
+_INVOKER = "toolinvoker"
 #: An error names at most this many root spans, and this many characters of each.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
@@ -59,7 +61,7 @@ class _Root:
         #: Whether any span is, or may be, that of a model, tool, agent ...
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in self.spans if span is not top)]
-        sessions = (tree.id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
+        sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
         self.session = next(filter(None, sessions), None)
         self.key = self.session or f"\0{alone}"
         first = next((span for span in rooted[1:] if span.kind == "LLM"), top)
@@ -184,7 +186,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
             "searches in the format jsonl"
         )
     for root in others:
-        source.summary.count_other_root(root.top.name, format_place(root.top.at))
+        source.summary.count("other_roots", f"{root.top.name[:40]!r} at {format_place(root.top.at)}")
     return [root for root in roots if root.is_of_agent]
 
 
@@ -291,7 +293,7 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             retrievals.append((span, _read_retrieval(span, remedy)))
             steps[-1].calls.append(retrievals[-1][1])
         elif span.kind == "TOOL" and id(span) not in callers and not _is_inside_its_copy(span, above):
-            steps[-1].calls.append(_read_tool(span, remedy))
+            steps[-1].calls += _read_invoked(source, root, span, remedy) or [_read_tool(span, remedy)]
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
@@ -359,6 +361,21 @@ def _read_documents(span: Span, name: str) -> list[Attributes]:
         if isinstance(document.get("metadata"), str):
             document["metadata"] = parse_if_json(document["metadata"])
     return documents
+
+
+def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
+    """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
+    is_invoker = str(_find_tool_name(span)).replace("_", "").lower().startswith(_INVOKER)
+    if not is_invoker or any(
+        span is above for tool in root.select_kind("TOOL") for above in iterate_ancestors(tool, root.by_id)
+    ):
+        return []
+    output = span.get("output.value")
+    calls = read_invoked(parse_if_json(output), span.at, remedy)
+    if output and not calls:
+        expected = "messages as JSON, each with a tool_call_result"
+        source.not_understood("output of several tools in one span", span.at, expected)
+    return calls
 
 
 def _find_tool_name(span: Span) -> Any:

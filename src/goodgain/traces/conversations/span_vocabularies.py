@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.record_tree import id_or_none, objects_in
+from goodgain.traces.conversations.record_tree import object_or_empty, objects_in, or_unanswered
+from goodgain.traces.expected_values import id_or_none
+from goodgain.traces.model import ToolCall
 from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]
@@ -240,3 +242,23 @@ _VOCABULARIES = {
     }, _read_langfuse),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip
+
+
+# Haystack
+
+
+def read_invoked(output: Any, at: str, remedy: str) -> list[ToolCall]:
+    """Read the calls in the messages of Haystack's ToolInvoker, which may be in lists of lists."""
+    calls: list[ToolCall] = []
+    values = [output]
+    while values:
+        value = values.pop()
+        held = object_or_empty(value)
+        origin = object_or_empty(held.get("origin"))
+        if "result" in held and isinstance(name := origin.get("tool_name"), str):
+            call = ToolCall(name, at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
+            call.output, call.failed = or_unanswered(held["result"]), held.get("error") is True
+            calls.append(call)
+        else:
+            values += reversed(value if isinstance(value, list) else held.values())
+    return calls

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.record_tree import Placed
-from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_object, find_own_id, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_messages, looks_like_search
@@ -17,14 +17,16 @@ from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_li
 #: A larger count is damaged: no answer takes so many searches.
 _MAX_SEARCHES = 1000
 #: The names for the tokens and the price of a model call, by vendors and libraries.
-_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens")
-_OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens")
+_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
 _COST = ("cost", "cost_usd", "total_cost")
 #: Tokens read from a cache or written to one, which `input_tokens` excludes.
 _CACHED = (
     *("cache_creation_input_tokens", "cache_read_input_tokens"),
     *("input_tokens_cache_write", "input_tokens_cache_read"),
 )
+#: Where a record keeps the usage of all its steps together.
+_OF_WHOLE = ("usage", "token_usage", "total_usage")
 #: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
 _THOUGHTS = {"thought", "thinking", "reasoning", "redacted_thinking", "reasoning_content"}
 _NOTES = ("citations", "annotations")
@@ -148,21 +150,32 @@ class Conversation:
     ) -> ToolCall:  # fmt: skip
         """Report a tool's answer to the latest open call with its id, or to the first open call (of that name).
 
-        Raises:
-            InputError: no call is open for this answer, so a call must be missing from the log.
+        An answer whose call the log lacks, and a second answer to a search, are left out and reported: logs may be cut at
+        their beginning, and the rest of such a log is still right.
         """
         if call_id is not None:
             known = self._calls.get(call_id, [])
             call = next((call for call in reversed(known) if not call.answered), None)
-            if known and call is None:
-                return known[-1]  # the answer was sent twice: the first one counts
+            if known and call is None:  # the answer was sent twice: the first one counts
+                if output not in (UNANSWERED, known[-1].output, known[-1].spare) and self._is_search(known[-1]):
+                    expected = f"one answer to each call (two calls with the id {call_id!r}?)"
+                    self.source.not_understood("another answer to a call", at, expected)
+                return known[-1]
         else:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)
         if call is None:
-            raise unexpected_value(at, f"the answer to a call made before (no call has the id {call_id!r})", output)
+            self.report_orphan(at, f"no call has the id {call_id!r}" if call_id else f"no call of {name!r} is open")
+            call = ToolCall("", at, call_id)
         call.output, call.failed, call.spare = output, failed, spare
         return call
+
+    def report_orphan(self, at: str, reason: str) -> None:
+        """Report an answer whose call the log lacks."""
+        self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
+
+    def _is_search(self, call: ToolCall) -> bool:
+        return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
         """Report citations in an answer: the results of the last search, if the log lacks its own."""
@@ -224,13 +237,21 @@ class Conversation:
         """Read data outside the items, such as ids, after the last item; a format may have none."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
-        """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end."""
+        """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end.
+
+        An id of the query in the record (`query_id`, `task_id`) comes before all others.
+        """
         self._end(at)
         turns = self._turns or [Turn()]
+        if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
+            given = tree.object_or_empty(self.record)
+            for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
+                what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
+                self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(
-            turns, at, record=self.record, query_id=query_id or self.query_id,
+            turns, at, record=self.record, query_id=find_own_id(self.record) or query_id or self.query_id,
             session_id=session_id or self.session_id, tag=tree.text_or_none(tag) or self.tag,
         )  # fmt: skip
 

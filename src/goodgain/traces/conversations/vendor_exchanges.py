@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.traces.conversations.record_tree import id_or_none, read_records
+from goodgain.traces.conversations.record_tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import expect_list, unexpected_value
+from goodgain.traces.expected_values import expect_list, id_or_none, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.tool_outputs.readers import looks_like_results
 
 #: A message, of any type, and its place.
 Item = tuple[Any, str]
@@ -123,11 +124,6 @@ def are_exchanges(head: FileHead) -> bool:
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 
-def are_no_exchanges(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace; exchanges are not."""
-    return not are_exchanges(head)
-
-
 def join_exchanges(
     source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
 ) -> Iterator[Trace]:
@@ -138,6 +134,7 @@ def join_exchanges(
     `make` makes an exchange of a value and its place; None: of a request and its response.
     """
     threads: list[list[Exchange]] = []
+    others: list[str] = []
     by_id: dict[str, list[Exchange]] = {}
     by_history: dict[int, list[Exchange]] = {}
     for record, at in read_records(source):
@@ -150,6 +147,8 @@ def join_exchanges(
             if exchange is None:
                 _check_endpoint(record, reader.asked, at)
                 source.summary.passed_over += 1
+                response = record.get("response") if isinstance(record, dict) else None
+                others += [at] * looks_like_results(response, f"{at}/response")
                 continue
             histories = _hash_histories(reader, exchange.messages)
             thread = by_id.get(exchange.previous or "")
@@ -173,8 +172,14 @@ def join_exchanges(
             conversation.read_exchange(exchange)
         return conversation.trace(at)
 
+    has_calls = False
     for thread in threads:
-        yield from source.read_numbered(read_thread, thread, thread[0].at)
+        for trace in source.read_numbered(read_thread, thread, thread[0].at):
+            has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
+            yield trace
+    # Not the model but the program around it searched.
+    for at in () if has_calls else others:
+        source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int = 0) -> list[int]:

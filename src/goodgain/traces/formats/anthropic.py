@@ -2,6 +2,11 @@
 
 An assistant message is a step; inside it a new step begins at each call that follows a result. Calls and results are
 paired by id over the whole turn. A user message with tool results is not a turn.
+
+Lost: Texts and scores of hosted searches: the API gives URL, title and age.
+Query id: None in the log.
+Record: A search that only `usage` counts has no results in the log; record whole answers.
+Costs: `usage` of each answer.
 """
 
 from __future__ import annotations
@@ -30,8 +35,6 @@ BLOCKS = "a block such as text, tool_use, tool_result"
 #: Types of blocks that only this API writes.
 _HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
 _REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
-
-independent = vendor_exchanges.are_no_exchanges
 
 
 def sniff(head: FileHead) -> bool:

@@ -1,6 +1,10 @@
 """ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
 
 A step of the agent is a step, one of the user a turn. Results are paired with calls by `source_call_id`.
+
+Lost: Searches of subagents. A notice counts them: convert their trajectories too.
+Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system is `agent.name`.
+Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
 """
 
 from __future__ import annotations
@@ -15,8 +19,6 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-independent = tree.each_line_is_a_trace
-
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
@@ -29,9 +31,11 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per trajectory."""
-    return read_conversations(
-        source, _Trajectory, lambda value, at: tree.walk_list(expect_object(value, at), "steps", at), of_list=None
-    )
+    return read_conversations(source, _Trajectory, _find_steps, of_list=None)
+
+
+def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+    return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
 
 
 class _Trajectory(Conversation):
@@ -64,7 +68,7 @@ class _Trajectory(Conversation):
             for result, result_at in tree.walk(held.get("results"), f"{at}/observation/results"):
                 if result.get("subagent_trajectory_ref"):
                     self._report_subagents("subagent_trajectory_ref", result_at)
-                _set_output(calls, result, result_at)
+                self._set_output(calls, result, result_at)
             if not calls:
                 self.say(message or [])
         elif speaker != "system":
@@ -72,19 +76,21 @@ class _Trajectory(Conversation):
         if speaker != "agent" and observation is not None and step.get("tool_calls"):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
-
-def _set_output(calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
-    """Assign a result to its call; several results of a call are joined in order."""
-    call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
-    content = tree.expect_output(result.get("content"), f"{at}/content")
-    if call_id is None and not calls:
-        return  # an observation without a call, such as a message of the environment
-    matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls
-    call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
-    if call is None:
-        raise unexpected_value(f"{at}/source_call_id", "the id of a call of this step", call_id)
-    if call.output is UNANSWERED:
-        call.output = content
-    elif content is not UNANSWERED:
-        parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content))
-        call.output = [part for found in parts for part in found]
+    def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
+        """Assign a result to its call; several results of a call are joined in order."""
+        call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
+        content = tree.expect_output(result.get("content"), f"{at}/content")
+        if call_id is None and not calls:
+            return  # an observation without a call, such as a message of the environment
+        matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls
+        call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
+        if call is None:
+            self.report_orphan(at, f"no call of this step has the id {call_id!r}")
+            return
+        if call.output is UNANSWERED:
+            call.output = content
+        elif content is not UNANSWERED:
+            parts = (
+                one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content)
+            )
+            call.output = [part for found in parts for part in found]

@@ -2,6 +2,10 @@
 
 A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries repeat
 results and are left out.
+
+Lost: Which agent of a team searched: all messages are one trace.
+Query id: None in the log.
+Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """
 
 from __future__ import annotations
@@ -39,11 +43,6 @@ def _is_message(message: dict[str, Any]) -> bool:
     return as_word(message.get("type")) in _MARKS and "content" in message and "role" not in message
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not tree.any_object(head.records, _is_message)
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
     return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "type" in one, of_line=_is_message)
@@ -57,6 +56,7 @@ class _Messages(Conversation):
         if kind in _REPEATS:
             return
         self.report_unread("a message", message, at, ("content",))
+        self.spend(message.get("models_usage"))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
         if kind in _RESULTS:

@@ -2,6 +2,10 @@
 
 The runs do not record which calls belong to one step, so each call is an iteration; iteration="step" groups calls
 without reasoning or text between them.
+
+Lost: Failed searches of published runs, which only `tool_call_counts` counts. They are unrecorded, as is `output: ""`.
+Query id: `query_id`. The system is `metadata.model`.
+Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """
 
 from __future__ import annotations
@@ -22,8 +26,6 @@ ITERATION = "call"
 #: A larger count is damaged: it must not make millions of steps.
 _MAX_MISSING = 10_000
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
-
-independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:

@@ -2,11 +2,16 @@
 
 A message of the assistant, which may take several lines, is a step; a prompt of the user is a turn. A session file is a
 tree of lines; the branch to its last line is read.
+
+Lost: Texts and scores of WebSearch, and calls in the background.
+Query id: The session's id. The system is the model of the last answer.
+Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
+`subagents/agent-<id>.jsonl` too: each is the system `subagent <id>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from goodgain.traces.conversations import record_tree as tree
@@ -64,7 +69,7 @@ def sniff(head: FileHead) -> bool:
 
 def _is_session_line(record: dict[str, Any]) -> bool:
     if isinstance(record.get("message"), dict) and "uuid" in record:
-        return {"sessionId", "parentUuid"} <= record.keys() or {"session_id", "parent_tool_use_id"} <= record.keys()
+        return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
     return "session_id" in record and (
         (record.get("type") == "system" and record.get("subtype") == "init")
         or (record.get("type") == "result" and "num_turns" in record)
@@ -158,21 +163,28 @@ class _Branches:
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
         """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
-        last = next((line for line in reversed(members) if "parentUuid" in line.record), None)
-        if last is None:
+        linked = [line for line in members if "parentUuid" in line.record]
+        followed = {line.parent for line in members if line.parent is not None}
+        if not linked:
             return members  # a stream has no branches
-        lines, chain = self._lines, set[int]()
+        last = next((line for line in reversed(linked) if line.id not in followed), linked[-1])
+        lines, chain = self._lines, dict[int, int]()  # the lines of the branch, the last one first
         at: int | None = self._positions[id(last)]
         while at is not None and at not in chain:
-            chain.add(at)
+            chain[at] = -len(chain)
             at = self._find_parent(at, chain)
         # Answers of parallel calls are beside the branch: they are live if their calls are, like all lines of a live message.
-        live = chain.union(*(self._of_message.get(lines[index].message_id, ()) for index in chain))
+        live = set(chain).union(*(self._of_message.get(lines[index].message_id, ()) for index in chain))
         calls = {str(call.get("id")) for index in live for call in lines[index].calls}
         live.update(*(self._of_call.get(call_id, ()) for call_id in calls))
-        return [lines[index] for index in sorted(live)]
+        # The ids give the order. A line beside the branch follows its parent or, without one, the line before it.
+        depths, depth = dict(chain), 0
+        for index in sorted(live):
+            parent = self._by_id.get(lines[index].parent or "", -1)
+            depth = depths[index] = chain.get(index, depths.get(parent, depth))
+        return [lines[index] for index in sorted(live, key=lambda index: (depths[index], index not in chain, index))]
 
-    def _find_parent(self, at: int, chain: set[int]) -> int | None:
+    def _find_parent(self, at: int, chain: Collection[int]) -> int | None:
         """Return the line that a line follows; if the log lacks it, the previous line with a message."""
         line = self._lines[at]
         if line.parent is not None and line.parent in self._by_id:

@@ -2,6 +2,10 @@
 
 A rollout holds items of OpenAI's Responses, with the steps of that format; a message that the user typed is a turn. In
 the events of `exec`, the items between thoughts and messages are a step.
+
+Lost: Results of hosted web searches, and encrypted results of `web.run`: both are unrecorded.
+Query id: The id of the session or thread. The system is the model of the last turn (rollouts only).
+Record: Give the agent a search tool of yours, such as an MCP server.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 A content of the model, an event of an agent or a `gemini` message is a step; what the user says is a turn. The grounding
 of an answer is one hosted search.
+
+Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several.
+Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
+Record: Record the answers, not only the requests: they hold the grounding.
 """
 
 from __future__ import annotations
@@ -99,11 +103,6 @@ def _are_cli_lines(head: FileHead) -> bool:
     return first.keys() >= _CLI_KEYS and "messages" not in first
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not (vendor_exchanges.are_exchanges(head) or any(map(_is_event, head.objects)) or _are_cli_lines(head))
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
@@ -128,11 +127,13 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
-    if not contents and "candidates" not in record:
+    inner = tree.object_or_empty(record.get("response"))
+    answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
+    if not contents and "candidates" not in answer:
         raise unexpected_value(at, _EXPECTED, value)
     reader = _Contents(source, value)
-    if "candidates" in record:
-        reader.read_exchange(_Contents.pair({"contents": contents}, record, at, at))
+    if "candidates" in answer:
+        reader.read_exchange(_Contents.pair({"contents": contents}, answer, at, answer_at))
     else:
         reader.read_all(tree.walk(contents, f"{at}{path}"))
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
@@ -248,20 +249,14 @@ class _Contents(vendor_exchanges.JoinedConversation):
             self.call(tree.read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
         elif kind == "functionResponse":
             name = expect_text(found.get("name"), f"{at}/name")
-            call_id = call_id if self.has_call(call_id) else None  # without an id, name and order decide
-            if self.has_open_call(call_id, name):
-                _set_output(self.answer(call_id, UNANSWERED, at, name=name), response)
-            else:
-                expected = f"the answer to a call made before (no call of {name!r} is open)"
-                self.source.not_understood("functionResponse without a call", at, expected)
+            if not self.has_call(call_id) and any(call.call_id is None for call in self._open):
+                call_id = None  # calls without an id are answered by name and order
+            self._answer(call_id, response, at, name)
         elif kind == "toolResponse":
             given = response.items() if isinstance(response, dict) and not grounded else ()
             held = {key: value for key, value in given if key not in _NO_RESULTS}
-            if held and self.has_call(call_id):
-                _set_output(self.answer(call_id, UNANSWERED, at), held)
-            elif held:
-                expected = f"the answer to a call (none has the id {call_id!r})"
-                self.source.not_understood("toolResponse without a call", at, expected)
+            if held:
+                self._answer(call_id, held, at)
         else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
             tool = as_word(tree.get_either(found, "toolType")).lower()
             searches = tool in _HOSTED_SEARCHES or self.source.is_search(tool)
@@ -271,6 +266,11 @@ class _Contents(vendor_exchanges.JoinedConversation):
             elif not (searches and grounded):
                 asked = found.get("args")
                 self.call(ToolCall(tool, at, call_id, asked, is_search=searches, remedy=_HOSTED_REMEDY))
+
+    def _answer(self, call_id: str | None, response: Any, at: str, name: str | None = None) -> None:
+        call = self.answer(call_id, UNANSWERED, at, name=name)
+        if not call.answered:
+            _set_output(call, response)
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
@@ -322,6 +322,8 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             elif "$rewindTo" in line:
                 ids = list(messages)
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
+                if target not in messages:
+                    source.not_understood("$rewindTo a message that the log lacks", at, "the id of a message before it")
                 for dropped in ids[ids.index(target) :] if target in messages else ():
                     del messages[dropped]
             elif "projectHash" in line:

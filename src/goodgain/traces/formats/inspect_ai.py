@@ -2,6 +2,10 @@
 
 An assistant message is a step, a user message a turn. Searches that a model's vendor ran are `tool_use` parts of the
 assistant's content.
+
+Lost: Tool events outside the sample's messages, such as those of subagents. A notice names them if they searched.
+Query id: `sample.id`. The system is the model; each epoch is a replicate.
+Costs: `usage` and `time` of the model's events.
 """
 
 from __future__ import annotations
@@ -24,8 +28,6 @@ _ATTACHMENT = "attachment://"
 #: A limit against malicious logs: content nested deeper is not searched for attachments.
 _MAX_DEPTH = 20
 _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
-
-independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:

@@ -6,6 +6,10 @@
 
 A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`. A step may
 have `opens`, the documents that it opened, and a turn an `answer` and its `citations`.
+
+Lost: Nothing. A notice names unknown fields.
+Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `system`.
+Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step; without `seconds`, from the `time` of the step before.
 """
 
 from __future__ import annotations
@@ -26,8 +30,6 @@ from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
-
-independent = tree.each_line_is_a_trace
 
 
 class _Search(Struct):

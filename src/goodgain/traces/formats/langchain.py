@@ -2,6 +2,12 @@
 
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
+
+Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are not understood.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the `thread_id`
+there.
+Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
+Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """
 
 from __future__ import annotations
@@ -63,11 +69,6 @@ def _find_messages(record: Any) -> tuple[Any, str]:
     return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace: states of one thread are not."""
-    return not _are_states(head)
-
-
 def _are_states(head: FileHead) -> bool:
     """Return whether a file holds several states of a graph, not one trace per record."""
     return sum(bool(_find_messages(record)[1]) for record in head.records) > 1
@@ -113,6 +114,7 @@ class _Messages(JoinedConversation):
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
         self._seen: set[str] = set()
+        self._longest = 0
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
@@ -123,7 +125,9 @@ class _Messages(JoinedConversation):
 
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
-        self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
+        if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
+            self._longest = len(exchange.messages)
+            self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
     def _end(self, at: str) -> None:
         self.query_id = _read_query_id(self.record, at) or self.query_id

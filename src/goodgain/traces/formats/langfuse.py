@@ -2,6 +2,10 @@
 
 A trace is a turn, and a session joins turns. A search belongs to the step of the latest GENERATION that started before
 it; searches before the first one are one step.
+
+Lost: Very large outputs, which downloads omit. Such a search is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, else the trace's id.
+Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
 
 from __future__ import annotations

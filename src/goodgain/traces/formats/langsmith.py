@@ -2,6 +2,10 @@
 
 A root run is a turn, and a thread joins turns. A search belongs to the step of the latest run of a model that started
 before it; searches before the first one are one step. Runs are in the order of `dotted_order`.
+
+Lost: A search whose `outputs` were not selected. It is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread, else the trace's id.
+Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 The log has neither steps nor turns: each call is an iteration by default; with iteration="step", consecutive calls
 without an answer between them are one. The file is one trace.
+
+Lost: The user's questions, the model, and what the agent does without MCP.
+Query id: None in the log.
+Record: Log each client to its own file: ids of several clients can collide.
 """
 
 from __future__ import annotations
@@ -88,8 +92,7 @@ class _Messages(Conversation):
         elif key and key in self._others:
             self._others[key] = False
         else:
-            expected = "a request of the same id before it"
-            self.source.not_understood("answer to a request that is not in the log", at, expected)
+            self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
         """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own.

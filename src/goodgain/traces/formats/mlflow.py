@@ -2,6 +2,9 @@
 
 A trace is a turn, and a session joins turns. A search belongs to the step of the latest span of a model that started
 before it; searches before the first one are one step.
+
+Lost: A traced function that returned nothing. Such a search is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """OpenAI Agents SDK: SQLite files of `SQLiteSession`, and items of OpenAI's Responses one a line.
 
 Steps are those of the format `openai_responses`; a session is a trace.
+
+Lost: Hosted searches without sources. Encrypted sessions cannot be read, and branches are one session.
+Query id: The session's id. JSON Lines have none. `--tag` names the system.
+Record: Ask for sources as in the format `openai_responses`.
 """
 
 from __future__ import annotations

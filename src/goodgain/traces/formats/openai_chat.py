@@ -2,6 +2,11 @@
 
 An assistant message is a step, a user message a turn. Also read: `function_call` with the function role, Groq's
 `executed_tools`, Haystack's message parts, and recorded exchanges.
+
+Lost: Ids, URLs and scores that the tool did not write. Searches of search models are unrecorded.
+Query id: The `id` beside the messages, but not that of an answer (`chatcmpl-...`). The system is the `model`.
+Record: Search models log only citations: `--citations` counts them as results.
+Costs: `usage` of recorded answers, and `cost` in it.
 """
 
 from __future__ import annotations
@@ -13,7 +18,14 @@ from typing import Any
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_conversations
-from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_optional_text, expect_text
+from goodgain.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    expect_optional_text,
+    expect_text,
+    find_record_id,
+)
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
@@ -36,8 +48,6 @@ _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
 _SEARCHING_MODELS = ("search-preview", "search-api")
 _REMEDY = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
-
-independent = vendor_exchanges.are_no_exchanges
 
 
 def sniff(head: FileHead) -> bool:
@@ -133,7 +143,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     def _end(self, at: str) -> None:
         self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
-        self.query_id, self.tag = tree.find_record_id(self.record), self.tag or tree.text_or_none(self.model)
+        self.query_id, self.tag = find_record_id(self.record), self.tag or tree.text_or_none(self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")
@@ -172,11 +182,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
         output = tree.expect_output(content, content_at)
-        if call_id is None or self.has_call(call_id):
-            self.answer(call_id, output, content_at, name=name)
-        else:
-            expected = f"the answer to a call made before (no call has the id {call_id!r})"
-            self.source.not_understood("answer without a call", at, expected)
+        self.answer(call_id, output, content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"

@@ -2,6 +2,11 @@
 
 Calls of the client's tools in a response are one step. Hosted tools run inside a response: if it has reasoning items,
 calls without reasoning or a message between them are one step; otherwise each call is a step.
+
+Lost: Results of hosted searches, unless the request asks for them. They are unrecorded.
+Query id: None in the log: `resp_...` names an answer.
+Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
+Costs: `usage` of each response. If a response holds several iterations, the first one pays.
 """
 
 from __future__ import annotations
@@ -73,11 +78,6 @@ def is_item(item: dict[str, Any]) -> bool:
     return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")
     )
-
-
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not vendor_exchanges.are_exchanges(head) and not _are_chained_responses(head)
 
 
 def _are_chained_responses(head: FileHead) -> bool:

@@ -2,6 +2,10 @@
 
 A response is a step; a request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`; a hosted
 tool has both in one response.
+
+Lost: Hosted searches of OpenAI without sources. They are unrecorded.
+Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
+Record: Ask for sources as in the format `openai_responses`.
 """
 
 from __future__ import annotations
@@ -29,8 +33,6 @@ _OTHER_PARTS = {
 _FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
 _PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
 _REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
-
-independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
@@ -60,6 +62,7 @@ class _Messages(Conversation):
             raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
         self.report_unread("a message", message, at, ("parts",))
         if kind == "response":
+            self.spend(message.get("usage"))
             self.step(message.get("timestamp"))
         for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)

@@ -2,6 +2,10 @@
 
 A call is an object with the name of a tool, its arguments and its output; or a call and its answer, paired by id, else in
 order. Lists that a known format claims are read in that format.
+
+Lost: Costs, the agent's answer, and calls written as text.
+Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others that all calls have around them.
+Record: Compare the counts of the summary with your log.
 """
 
 from __future__ import annotations
@@ -120,7 +124,6 @@ class _Log:
             return None
         inner = replace(
             self.source, head=head, open=lambda: BytesIO(raw), inside=self.locate(place).partition(", at ")[2], skip=False,
-            span=None,
         )  # fmt: skip
         try:
             traces = list(read_format(inner))

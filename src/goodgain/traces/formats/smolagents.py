@@ -2,6 +2,11 @@
 
 A step with a number is a step, and its calls share one text of observations; a task is a turn. Messages with the roles
 `tool-call` and `tool-response` hold the same as text.
+
+Lost: Searches inside an agent's code (`python_interpreter`), and several searches in a step without headings. They are
+unrecorded.
+Query id: None in the log.
+Record: For agents that write code, record spans: the format `openinference`.
 """
 
 from __future__ import annotations
@@ -48,21 +53,19 @@ def _is_message(step: dict[str, Any]) -> bool:
     return as_word(step.get("role")) in ("tool-call", "tool-response")
 
 
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not tree.any_object(head.records, _is_step)
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
     of_list = {"step_number", "task", "role"}
     return read_conversations(
-        source, _Steps, paths=_PATHS, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
+        source, _Steps, _find_steps, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
     )
 
 
+def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+    return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
+
+
 class _Steps(Conversation):
-    items = "a list of steps"
     _made: Sequence[ToolCall] = ()
 
     def read(self, step: dict[str, Any], at: str) -> None:
@@ -112,6 +115,8 @@ class _Steps(Conversation):
                 self.call(tree.read_function_call(call, place)) for call, place in tree.walk(read[0], f"{at}/content")
             ]
         elif role == "tool-response":
+            if not self._made:
+                self.report_orphan(at, "no message with the role tool-call is before it")
             self._answer_all(self._made, text.removeprefix(_OBSERVED), failed=text.startswith(_FAILED))
             self._made = ()
         elif role != "system":

@@ -1,6 +1,10 @@
 """Strands Agents and Bedrock Converse: messages with blocks of one key (`toolUse`, `toolResult`), session folders.
 
 A message of the assistant is a step; a user's message without tool results is a turn.
+
+Lost: Time and model: messages have neither.
+Query id: The session's id, from the folder's name, else none.
+Record: Give the session's folder, not its files.
 """
 
 from __future__ import annotations
@@ -57,11 +61,6 @@ def _is_answer(record: Any) -> bool:
 def _is_session_message(record: dict[str, Any]) -> bool:
     message = record.get("message")
     return {"message_id", "redact_message"} <= record.keys() and isinstance(message, dict) and "role" in message
-
-
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is one trace."""
-    return not any(map(_is_session_message, head.objects))
 
 
 def read(source: Source) -> Iterator[Trace]:

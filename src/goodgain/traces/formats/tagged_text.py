@@ -1,7 +1,9 @@
 """Tagged text: Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer (`<tool_call>`).
 
-Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
-prompts are examples and not calls.
+Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Prompts do not count.
+
+Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-o1 that a summary replaces.
+Query id: The `id` beside the text, else none. `--query-id question` takes a field.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_object, expect_text, find_record_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.input.tags import Tagged, TaggedText
@@ -59,8 +61,6 @@ _REFUSALS = ("You have searched this query", "The maximum search limit is exceed
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
 _NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
-
-independent = tree.each_line_is_a_trace
 
 
 # Dialects: the tags of searches, and how each writes results
@@ -184,7 +184,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
     key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
     if key is None:
         raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
-    reader.query_id = tree.find_record_id(value)
+    reader.query_id = find_record_id(value)
     return reader.read_text(list(_split_speeches(value[key])), f"{at}/{key}")
 
 
@@ -290,7 +290,7 @@ class _Speeches(Conversation):
             elif len(self._waiting) == 1 and (told := _TOLD.match(text)) is not None:
                 self._waiting[0][0].output = text[told.end() :]
             elif text.lstrip().startswith("<tool_response>"):
-                raise unexpected_value(at, "a tool call before this tool response", text)
+                self.report_orphan(at, "no <tool_call> is before this <tool_response>")
             elif not self._asked:
                 self.user(text)
                 self._asked = True

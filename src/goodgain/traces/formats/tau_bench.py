@@ -2,6 +2,10 @@
 
 An assistant message is a step. A simulation is one query, its task, however often the user speaks. Calls by the
 simulated user are not the agent's, and are passed over.
+
+Lost: `reward_info`.
+Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
+Record: Name `grep` with `--tools` if it counts as a search.
 """
 
 from __future__ import annotations
@@ -18,8 +22,6 @@ from goodgain.traces.model import Trace
 
 #: What the knowledge base writes below its results.
 _TIMING = "\n\n[Timing: retrieval="
-
-independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:

@@ -1,6 +1,10 @@
 """Vercel AI SDK: messages of `useChat` (`parts`, `toolInvocations`), `response.messages` and `steps`.
 
 In a UI message a step ends at each `step-start`; a model message of the assistant, or a member of `steps`, is a step.
+
+Lost: Calls without a final output, which are unrecorded; time, model and usage, unless your program saves them in `metadata`.
+Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
+Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
 
 from __future__ import annotations
@@ -37,8 +41,6 @@ _STEP_READ = {
     *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
 }
 _REMEDY = "the provider ran the search and logs only what the answer cites: count it as results with citations=True"
-
-independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
@@ -137,6 +139,7 @@ class _Messages(Conversation):
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
         self.report_unread("a step", step, at, _STEP_READ)
+        self.spend(step.get("usage"))
         self.step()
         self._made, self._cited = 0, []
         if isinstance(step.get("content"), list):

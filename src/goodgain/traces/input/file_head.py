@@ -105,7 +105,9 @@ class FileHead:
     @cached_property
     def value(self) -> Any:
         """The value of a `json` file, or as much of it as the head holds; None if the file is not JSON."""
-        return _parse_prefix(self.raw, whole=self.whole) if self.kind == "json" else None
+        # Of a list that was cut off, the whole members may be read.
+        is_list = self.raw.lstrip().startswith(b"[")
+        return parse_prefix(self.raw, whole=self.whole and not is_list) if self.kind == "json" else None
 
     @cached_property
     def records(self) -> list[Any]:
@@ -118,9 +120,9 @@ class FileHead:
             return []
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
         if self.whole:
-            return [_parse_prefix(line, whole=True) for line in lines]
+            return [parse_prefix(line, whole=True) for line in lines]
         # The last line may be cut off: it is left out, unless it is the only one.
-        return [_parse_prefix(line, whole=True) for line in lines[:-1]] or [_parse_prefix(lines[0], whole=False)]
+        return [parse_prefix(line, whole=True) for line in lines[:-1]] or [parse_prefix(lines[0], whole=False)]
 
     @property
     def conversations(self) -> list[Any]:
@@ -186,7 +188,7 @@ class FileHead:
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 
-def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
+def parse_prefix(raw: bytes, *, whole: bool) -> Any:
     """Parse JSON that may be cut off at its end: up to the last whole member, with the open brackets closed."""
     try:
         return loads(raw)
@@ -212,3 +214,14 @@ def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
         return loads(b"".join([raw[:cut], *closed, *reversed(closing)]))
     except NotJSONError:
         return None
+
+
+def parse_members(raw: bytes) -> list[Any]:
+    """Return the members of a list that was cut off: all whole ones, then what is left of the last, or None."""
+    depth = end = 0
+    for mark in _JSON_TOKENS.finditer(raw):
+        depth += (mark[0] in b"{[") - (mark[0] in b"}]")
+        if depth == 1 and mark[0] in b"}]":
+            end = mark.end()
+    members = parse_prefix(raw[:end] + b"]", whole=True) if raw.lstrip().startswith(b"[") else None
+    return [*(members or []), parse_prefix(raw[end:].lstrip(b", \r\n\t"), whole=False)]

@@ -5,7 +5,6 @@ All reading of logs goes through here, which limits what a file may unpack to.
 
 from __future__ import annotations
 
-import re
 import struct
 import zipfile
 import zlib
@@ -32,17 +31,14 @@ from goodgain.files.opening import (
     unpack,
 )
 from goodgain.files.table_reading import read_container
-from goodgain.traces.input.cassettes import read_cassette
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 
 #: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
-#: Endings of cassettes; a folder of other logs may have settings in YAML.
-_YAML = (".yaml", ".yml")
 #: Endings of files of traces, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite", *_YAML)
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
 #: All endings of such files.
 LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
@@ -53,9 +49,7 @@ _PIECE = 1 << 20
 _MAX_STREAM = 256 << 20
 #: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
 _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
-#: How a cassette begins, within so many bytes; and the first event of an answer, by its type.
-_CASSETTE = re.compile(rb'^(?:\s*\{)?\s*"?(?:interactions|http_interactions)"?\s*:', re.MULTILINE)
-_CASSETTE_START = 1 << 12
+#: The first event of an answer, by its type.
 _FIRST_EVENTS = ("response.created", "message_start")
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
@@ -86,8 +80,7 @@ class Log(NamedTuple):
 
 def list_logs(directory: Path) -> list[Path]:
     """Return the files in a directory with an ending of logs, sorted by name."""
-    logs = sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
-    return [path for path in logs if not plain_name(path.name).lower().endswith(_YAML)] or logs
+    return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
 
 
 def base_name(path: Path) -> str:
@@ -238,24 +231,17 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Return a log; for a stream of events, the answer in it, and for a cassette, its exchanges."""
-    head = log.head
-    is_cassette = _CASSETTE.search(head.raw[:_CASSETTE_START]) is not None
-    if not (is_cassette or head.kind == "events" or _has_event_lines(head)):
+    """Return a log; for a stream of events, the answer in it."""
+    if not (log.head.kind == "events" or _has_event_lines(log.head)):
         return log
-    what = "the cassette" if is_cassette else "the stream of events"
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
-        raise InputError(f"{log.path}: {what} is larger than 256 MiB; write one answer per file")
-    text = content.decode("utf-8", "replace")
-    assembled = read_cassette(text, log.path) if is_cassette else assemble_stream(text)
+        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write one answer per file")
+    assembled = assemble_stream(content.decode("utf-8", "replace"))
     if assembled is None:
         return log
-    try:
-        whole = orjson.dumps(assembled.value, default=str)
-    except orjson.JSONEncodeError as error:
-        raise InputError(f"{log.path}: {what} has a value that JSON cannot hold ({error}); remove it") from None
+    whole = orjson.dumps(assembled.value)
     return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
 
 

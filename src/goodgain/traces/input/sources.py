@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM
-from goodgain.traces.expected_values import format_place
-from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.expected_values import find_own_id, find_record_id, format_place
+from goodgain.traces.input.file_head import FileHead, parse_members, parse_prefix
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
@@ -29,7 +30,7 @@ _MAX_UNKNOWN = 1000
 
 @dataclass
 class Source:
-    """One file as a format reads it, or a range of its lines.
+    """One file as a format reads it.
 
     Attributes:
         head: its first bytes.
@@ -41,7 +42,7 @@ class Source:
         inside: the place of the value that is read, if it is a part of the file.
         query_path: the field path or name of query ids that the caller gave, or a constant; empty if none.
         find_reader: returns the `read` of the one known format that claims a value in a file.
-        span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
+        number: the number of the next trace.
         bytes_read: how many bytes of lines were read so far.
     """
 
@@ -58,9 +59,7 @@ class Source:
     inside: str = ""
     query_path: str = ""
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
-    span: tuple[int, int] | None = None
-    line: int = 1
-    number: int = 1
+    number: int = field(default=1, init=False)
     bytes_read: int = field(default=0, init=False)
     _values: int = field(default=0, init=False)
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
@@ -74,10 +73,13 @@ class Source:
         """The file's name without its endings, for query ids."""
         return base_name(self.path)
 
-    def documents(self) -> Iterator[tuple[Any, str]]:
+    def documents(
+        self, *, are_traces: Callable[[list[Any]], bool] = lambda members: False
+    ) -> Iterator[tuple[Any, str]]:
         """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
 
-        Lines that are messages of one conversation are one value, a list.
+        Lines that are messages of one conversation are one value, a list. With errors='skip', the whole members of a list
+        that was cut off are its value, if they are traces by `are_traces`.
         """
         if self.head.lines_are_messages:
             yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
@@ -93,31 +95,31 @@ class Source:
         try:
             value = loads(content)
         except NotJSONError as error:
-            raise InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?") from None
+            cut = InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?")
+            *value, last = parse_members(content) if self.skip else [None]
+            if not (value and are_traces(value)):
+                raise cut from None
+            self._raise_or_skip(cut, self._name_lost(last, len(value) + 1))
         yield value, f"{self.path}, at {self.inside}"
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
-        start, end = self.span or (0, None)
         with self.open() as file:
-            if start:
-                file.seek(start)
-            while end is None or start + self.bytes_read < end:
+            for number in count(1):
                 line = file.readline(_MAX_PIECE)
                 if not line:
                     break
                 self.bytes_read += len(line)
-                at, self.line = f"{self.path}, line {self.line}, at ", self.line + 1
+                at = f"{self.path}, line {number}, at "
                 if len(line) >= _MAX_PIECE:
                     raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace per line")
                 if line.isspace():
                     continue
                 self._check_values(line, self.bytes_read)
                 try:
-                    value = loads(line.removeprefix(BOM) if start + self.bytes_read == len(line) else line)
+                    value = loads(line.removeprefix(BOM) if number == 1 else line)
                 except NotJSONError as error:
-                    self._raise_or_skip(
-                        InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
-                    )
+                    cut = InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
+                    self._raise_or_skip(cut, self._name_lost(parse_prefix(line, whole=False), self.number))
                     self.number += 1  # later traces keep their numbers
                     continue
                 yield value, at
@@ -158,7 +160,7 @@ class Source:
             one: makes a trace of a value and its place.
             is_one: decides whether a list is one trace (a list of messages) or a list of traces.
         """
-        for value, at in self.documents():
+        for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
                 yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
@@ -170,31 +172,42 @@ class Source:
     def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self.number = self.number, self.number + 1
-        for trace in self._read_one(one, value, at):
+        for trace in self._read_one(one, value, at, number):
             trace.number = number
             yield trace
 
-    def _read_one(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
-        with self.handle_errors():
+    def _read_one(
+        self, one: Callable[[Any, str], Trace | None], value: Any, at: str, number: int | None = None
+    ) -> Iterator[Trace]:
+        with self.handle_errors(self._name_lost(value, number) if self.skip else None):
             if (trace := one(value, at)) is not None:
                 yield trace
 
     @contextmanager
-    def handle_errors(self) -> Iterator[None]:
-        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through."""
+    def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
+        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through.
+
+        `query_id` is the query that is lost by it, if it is known.
+        """
         try:
             yield
         except InputError as error:
             if self._unknown:  # the likely cause
                 first = self._unknown[0]
                 error = InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
-            self._raise_or_skip(error)
+            self._raise_or_skip(error, query_id)
 
-    def _raise_or_skip(self, error: InputError) -> None:
+    def _raise_or_skip(self, error: InputError, query_id: str | None) -> None:
         if not self.skip:
             raise error
         self._unknown.clear()  # they belong to the trace that is left out
-        self.summary.count_error(error)
+        self.summary.count_error(error, query_id)
+
+    def _name_lost(self, value: Any, number: int | None) -> str | None:
+        """Return the query id of a record that may not be readable: its own, else its number, if records have no ids."""
+        first = next(iter(self.head.objects), None)
+        own, other = (find_own_id(one) or find_record_id(one) for one in (value, first))
+        return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
         """Record that the trace being read has an item of an unknown kind, or something that is not read.

@@ -19,9 +19,9 @@ import polars as pl
 from goodgain.dedup.said_pairs import Pairs, read_pairs
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name, read_results
-from goodgain.files.writing import Outputs
+from goodgain.files.writing import Outputs, atomic_write
 from goodgain.traces.output.results_to_run import NormaliseUrl
-from goodgain.traces.output.run_batches import BatchConverter, Deduplicate, OutputFiles, OutputWriter
+from goodgain.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_files_and_tasks import Paths, find_trace_files
@@ -95,9 +95,13 @@ def convert_traces(
         normalise_url: how URLs become ids without deduplication; None: as in deduplication.
         progress: is called with the bytes read so far and in all.
 
+    With errors='skip', the file `<output>.unread` gets the ids of queries that could not be read, one a line, where they
+    are known. With `{system}` in the name of the output, `all` replaces it.
+
     Raises:
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
-            another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
+            another output; no trace could be read; or a file cannot be written. No new file remains, and existing ones
+            are unchanged.
 
     >>> import json, pathlib, tempfile
     >>> import goodgain as gg
@@ -147,6 +151,10 @@ def convert_traces(
         new_ids = names.join(read, summary)
         for rows, mentions in writer.read_postponed(new_ids):
             writer.add(converter.convert_rows(rows, mentions), summary)
+        if summary.errors and not summary.traces:
+            raise InputError(f"nothing could be read. {summary.describe_errors()}")
+        if read.errors == "skip":
+            _write_lost_ids(files, summary, outputs, stack)
         writer.finish(new_ids, summary, opens_named=read.opens_named)
         check_tools_called(read.tool_rule, summary.called_tools)
     summary.give_notices()
@@ -154,6 +162,14 @@ def convert_traces(
     for pairs in said.values():
         pairs.give_notice()
     return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)
+
+
+def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
+    """Write the ids of queries that could not be read, one a line; without any, only replace an earlier file."""
+    path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
+    if summary.lost_ids or path.is_file():
+        outputs.add(path)
+        stack.enter_context(atomic_write(path)).write("".join(f"{one}\n" for one in summary.lost_ids).encode())
 
 
 def _read_earlier(files: list[Path]) -> pl.DataFrame | None:

@@ -26,7 +26,7 @@ from goodgain.files.writing import (
     warn_of_escaped_ids,
     write_with_polars,
 )
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import COMPLETED, EMPTY_DOC
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
 from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
 from goodgain.traces.reading.query_ids import rename_queries
@@ -336,7 +336,8 @@ def _widen_outcomes(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
     if rows.is_empty():
         notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
     names = rows.get_column("outcome").unique(maintain_order=True).to_list()
-    return rows.pivot("outcome", on_columns=names, index=["query_id", "system", "replicate"], values="value")
+    wide = rows.pivot("outcome", on_columns=names, index=["query_id", "system", "replicate"], values="value")
+    return wide.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else wide
 
 
 def _make_file_name(name: str) -> str:

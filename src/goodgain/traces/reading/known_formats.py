@@ -3,7 +3,6 @@
 A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have:
 
-- `independent(head) -> bool`: whether each line of JSON Lines is one trace, and several processes may share the lines;
 - `ITERATION`: the default iteration;
 - `find(directory) -> list[Path]`: the files to read, one per trace, if a directory as a whole has the format; else none.
 """
@@ -36,7 +35,6 @@ class Format:
     title: str
     sniff: Callable[[FileHead], bool]
     read: Callable[[Source], Iterator[Trace]]
-    independent: Callable[[FileHead], bool]
     iteration: str
     find: Callable[[Path], list[Path]]
     is_plugin: bool
@@ -72,7 +70,6 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
     title = (adapter.__doc__ or name).strip().splitlines()[0]
     return Format(
         name, title, adapter.sniff, adapter.read,
-        independent=getattr(adapter, "independent", lambda head: False),
         iteration=getattr(adapter, "ITERATION", "step"),
         find=getattr(adapter, "find", lambda directory: []),
         is_plugin=is_plugin,

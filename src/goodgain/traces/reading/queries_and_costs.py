@@ -179,8 +179,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
                 f"({call.remedy or 'was the log cut off before the answer?'}); unrecorded='empty' counts them as "
                 "searches with no results, 'skip' leaves their iterations out"
             )
-        summary.blank += 1
-        summary.first_blank = summary.first_blank or place
+        summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
@@ -188,7 +187,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             "(docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool does not search, name those "
             "that do with tools="
         )
-    summary.count_unread(outcome.unread, place)
+    if outcome.unread:
+        summary.count("unread", place, outcome.unread)
+        summary.searches_with_unread += 1
     summary.unknown_urls.update(find_unknown_urls(outcome.results))
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
@@ -203,7 +204,7 @@ def check_blank(summary: Summary) -> None:
     """Raise if all searches have an empty text in place of their results."""
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
-            f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
             "write a log that records them, or pass unrecorded='empty' to count them as searches with no results"
         )
 

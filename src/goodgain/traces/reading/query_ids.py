@@ -192,8 +192,7 @@ class QueryNames:
         """
         for query in (query for queries in self._runs.values() for query in queries.values()):
             if query.source == "ignored":
-                summary.own_ids += 1
-                summary.first_own_id = summary.first_own_id or query.query_id
+                summary.count("own_ids", query.query_id)
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
         return _join_queries(self._runs, summary) if len(self._runs) > 1 else {}
@@ -230,10 +229,15 @@ def name_queries(
     return named
 
 
+def name_log(trace: Trace, name: str) -> str:
+    """Return the name of a trace without an id: its file's, with a number if the file has several."""
+    return name if trace.number is None else f"{name}-{trace.number}"
+
+
 def _choose_query_id(
     trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
 ) -> tuple[str, str]:
-    log = name if trace.number is None else f"{name}-{trace.number}"
+    log = name_log(trace, name)
     number = f"_{query.turn.index}" if options.turns == "all" else ""
     if (table := options.query_ids) is not None:
         if (query_id := table.get(question.key) or table.get(query.own_id or "")) is not None:

@@ -1,22 +1,15 @@
-"""Says why no format claims a file: what it looks like, the nearest formats, and what a reading by shape would count.
-
-The nearest formats are those whose readers know many rare keys of the file: the keys are taken from the source of the
-reader. A trial of the reader gives the reason.
-"""
+"""Says why no format claims a file: what it looks like, the format that finds most calls in it, and what shape would count."""
 
 from __future__ import annotations
 
-import inspect
-import re
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -30,15 +23,19 @@ from goodgain.traces.reading.queries_and_costs import read_queries
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
 
-#: A word in quotes: perhaps a key or the name of a type in a log.
-_QUOTED_WORD = re.compile(r"[\"']([A-Za-z_][\w.-]{1,60})[\"']")
-#: Keys with names of types, which are as characteristic as keys.
-_TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"}
-#: How many formats the message names, how many rare keys of the file they know at least, beside half of all its keys, and
-#: how many formats may know a rare key.
-_NEAREST, _SHARED_KEYS, _FEW = 2, 3, 8
-#: How deep keys are searched, and the length of a reason and of a text in the example.
-_MAX_DEPTH, _LONGEST_REASON, _LONGEST_TEXT = 6, 160, 60
+#: How deep values are tried in the formats, and how many of them.
+_MAX_DEPTH, _MAX_TRIED = 6, 40
+#: The length of a reason, and of a text in the example.
+_LONGEST_REASON, _LONGEST_TEXT = 160, 60
+#: How a cassette of VCR begins.
+_CASSETTE = (b"interactions:", b'"interactions":', b'"http_interactions":')
+
+
+class _Trial(NamedTuple):
+    name: str
+    reason: str
+    place: str = ""
+    calls: int = 0
 
 
 def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
@@ -52,11 +49,12 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
     """Return the error for a log that no format claims."""
-    nearest = _find_nearest(log.head)
-    reasons = " and ".join(f"{near.name} ({_explain(near, log)})" for near in nearest)
-    near = f"; the nearest {'are' if len(nearest) > 1 else 'is'} {reasons}" if nearest else ""
+    nearest = max(_try_formats(log), key=lambda one: (one.calls, bool(one.place), -len(one.place)))
+    near = f"; the nearest is {nearest.name} ({nearest.reason})" if nearest.calls else ""
     counted, example = _count_by_shape(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
+    if any(words in log.head.raw[:1000] for words in _CASSETTE):
+        way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
     return (
         f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}; "
         f"{f'{counted}; else ' if counted else ''}name its format with format=, or {way_out}"
@@ -70,7 +68,8 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
         yield f"{log.path}: {log.head.description}"
         for known in formats().values():
             if known.name != "shape":
-                yield f"  {known.name}: {'claims it' if known.sniff(log.head) else _explain(known, log)}"
+                reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head).reason
+                yield f"  {known.name}: {reason}"
         yield f"  {_count_by_shape(log, options)[0] or 'shape: no call of a tool was found in it'}"
 
 
@@ -116,40 +115,26 @@ def _write_example(query_id: str, search: SearchCall) -> str:
     return f": {orjson.dumps(line).decode()}"
 
 
-def _find_nearest(head: FileHead) -> list[Format]:
-    """Return the formats that know most of the file's keys; a key counts less, the more formats know it."""
-    known = formats()
-    keys = set(_find_words(head.records))
-    words = {name: _read_vocabulary(trace_format) for name, trace_format in known.items() if name != "shape"}
-    spread = Counter(word for vocabulary in words.values() for word in vocabulary)
-    scores = {}
-    for name, vocabulary in words.items():
-        shared = [spread[word] for word in keys & vocabulary]
-        if sum(count <= _FEW for count in shared) >= _SHARED_KEYS and 2 * len(shared) >= len(keys):
-            scores[name] = sum(1 / count**2 for count in shared)
-    return [known[name] for name in sorted(scores, key=lambda name: -scores[name])[:_NEAREST]]
+def _try_formats(log: Log) -> Iterator[_Trial]:
+    """Yield what each format finds in the log, and what those find that claim a value inside it."""
+    known = [one for one in formats().values() if one.name != "shape"]
+    yield from (_try(one, log.path, log.head) for one in known)
+    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
+        with suppress(TypeError):  # a value nests too deep
+            head = FileHead("value.json", orjson.dumps(value), whole=True)
+            yield from (_try(one, log.path, head, place) for one in known if one.sniff(head))
 
 
-def _find_words(value: Any, depth: int = _MAX_DEPTH) -> Iterator[str]:
-    """Yield the keys in a value, and the names of types."""
-    if isinstance(value, dict):
-        yield from value
-        yield from (name for key, name in value.items() if key in _TYPE_KEYS and isinstance(name, str))
-    if depth and isinstance(value, (dict, list)):
-        for member in value.values() if isinstance(value, dict) else value:
-            yield from _find_words(member, depth - 1)
+def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
+    """Yield the lists and objects in an object with their places, but none of a list: a member would be a part of a log."""
+    for key, value in holder.items() if isinstance(holder, dict) and depth else ():
+        if isinstance(value, (dict, list)) and value:
+            yield value, f"{place}/{key}"
+            yield from _list_values(value, f"{place}/{key}", depth - 1)
 
 
-def _read_vocabulary(trace_format: Format) -> set[str]:
-    """Return the words in quotes in the source of a format's module."""
-    with suppress(OSError, TypeError, KeyError):  # a plugin may have no source
-        return set(_QUOTED_WORD.findall(inspect.getsource(sys.modules[trace_format.sniff.__module__])))
-    return set()
-
-
-def _explain(trace_format: Format, log: Log) -> str:
-    """Return why a format does not claim a file, by reading the file's beginning with it."""
-    path, head = log.path, log.head
+def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
+    """Read the beginning of a log, or a value in it, with a format."""
     content = head.raw
     try:
         if head.kind == "jsonl":  # the whole values in the head
@@ -157,22 +142,26 @@ def _explain(trace_format: Format, log: Log) -> str:
         elif head.kind == "json":
             content = orjson.dumps(head.value)
     except TypeError:
-        return "its JSON nests too deep"
-    whole = FileHead(head.name, content, whole=True)
-    source = Source(path, whole, Summary(), lambda: BytesIO(content))
+        return _Trial(known.name, "its JSON nests too deep")
+    source = Source(path, FileHead(head.name, content, whole=True), Summary(), lambda: BytesIO(content))
     try:
-        trace = next(trace_format.read(source), None)
+        trace = next(known.read(source), None)
     except InputError as error:
         reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
         reason = reason.partition(", found an object with")[0]  # the message has its keys already
-        return " ".join(reason.split())[:_LONGEST_REASON]
+        return _Trial(known.name, " ".join(reason.split())[:_LONGEST_REASON])
     except Exception:  # a plugin's own
-        if not trace_format.is_plugin:
+        if not known.is_plugin:
             raise
-        return "its reader failed"
-    unknown = (trace.unknown if trace else ()) + source.take_unknown()
-    if unknown:
-        return f"{unknown[0].what} is not understood"[:_LONGEST_REASON]
-    if trace is None or not any(step.calls for turn in trace.turns for step in turn.steps):
-        return "no call of a tool was found in it"
-    return f"its reader can read the beginning, but the format's marks are missing: pass format={trace_format.name!r} to use it"
+        return _Trial(known.name, "its reader failed")
+    if unknown := (trace.unknown if trace else ()) + source.take_unknown():
+        return _Trial(known.name, f"{unknown[0].what} is not understood"[:_LONGEST_REASON])
+    calls = sum(len(step.calls) for turn in trace.turns for step in turn.steps) if trace else 0
+    if not calls:
+        return _Trial(known.name, "no call of a tool was found in it")
+    if place:
+        return _Trial(known.name, f"it finds calls at {place}; write what is there to a file of its own", place, calls)
+    reason = (
+        f"its reader can read the beginning, but the format's marks are missing: pass format={known.name!r} to use it"
+    )
+    return _Trial(known.name, reason, "", calls)

@@ -1,4 +1,4 @@
-"""Finds the files to read, divides them into tasks (small files together, large ones in parts), and maps tasks in processes."""
+"""Finds the files to read, divides them into tasks (small files together), and maps tasks in processes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
-from goodgain.files.opening import compression, error_reason, explain_read_errors, make_path, open_plain
-from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs, read_head
-from goodgain.traces.reading.known_formats import detect_format, formats, get_format
+from goodgain.files.opening import error_reason, explain_read_errors, make_path
+from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs
+from goodgain.traces.reading.known_formats import formats
 
 PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 #: The traces of one system, or those of each system by its name.
@@ -36,22 +36,11 @@ Value = TypeVar("Value")
 
 
 class TraceFile(NamedTuple):
-    """A file of traces, or the lines in a range of its bytes.
-
-    Attributes:
-        system: the name of its system, if the caller gave one.
-        size: how many bytes are read.
-        span: the range; `first_line` and `first_number` are the numbers of the first line and of the first trace in it.
-        format: the name of its format, if known.
-    """
+    """A file of traces: its size in bytes, and the name of its system, if the caller gave one."""
 
     path: Path
     system: str | None
     size: int
-    span: tuple[int, int] | None = None
-    first_line: int = 1
-    first_number: int = 1
-    format: str = "auto"
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
@@ -105,53 +94,16 @@ def _list_files_at(path: Path) -> list[Path]:
     return [path]
 
 
-def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iterator[list[TraceFile]]:
-    """Yield the files of each task, which one process reads: small files together, large ones alone.
-
-    If tasks are read `apart`, large files of JSON Lines are split.
-    """
+def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
+    """Yield the files of each task, which one process reads: small files together, large ones alone."""
     task: list[TraceFile] = []
-    size = 0
     for file in files:
-        # Splitting a file of less than two tasks takes longer than it saves.
-        parts = _split_file(file, format_name) if apart and file.size > 2 * _TASK_SIZE else None
-        if parts is None:
-            task.append(file)
-            size += file.size
-        if task and (parts is not None or size >= _TASK_SIZE):
+        task.append(file)
+        if sum(one.size for one in task) >= _TASK_SIZE:
             yield task
-            task, size = [], 0
-        yield from ([part] for part in parts or ())
+            task = []
     if task:
         yield task
-
-
-def _split_file(file: TraceFile, format_name: str) -> Iterator[TraceFile] | None:
-    """Return the parts of a file whose lines are traces; None if one process has to read all of it."""
-    if compression(file.path) is not None:  # cannot be read from the middle
-        return None
-    head = read_head(file.path)
-    if head.kind != "jsonl" or head.lines_are_messages:
-        return None
-    trace_format = detect_format(file.path, head) if format_name == "auto" else get_format(format_name)
-    if trace_format is None or not trace_format.independent(head):
-        return None
-    return _split_lines(file._replace(format=trace_format.name))
-
-
-def _split_lines(file: TraceFile) -> Iterator[TraceFile]:
-    """Yield ranges of whole lines with the numbers of their first line and first trace; blank lines are not traces."""
-    start = end = traces = 0
-    part = file
-    with open_plain(file.path) as lines:
-        for line_number, line in enumerate(lines, start=1):
-            end += len(line)
-            traces += not line.isspace()
-            if end - start >= _TASK_SIZE:
-                yield part._replace(size=end - start, span=(start, end))
-                start, part = end, file._replace(first_line=line_number + 1, first_number=1 + traces)
-    if end > start:
-        yield part._replace(size=end - start, span=(start, end))
 
 
 def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], jobs: int) -> Iterator[Value]:

@@ -11,12 +11,14 @@ from typing import Generic, NamedTuple, TypeVar
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
+from goodgain.schema import COMPLETED
+from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, count_unknown, read_queries
-from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_queries, name_run
+from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.traces.reading.results_table import ResultRows
@@ -66,7 +68,7 @@ def read_batches(
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
-    tasks = plan_tasks(files, options.format, apart=jobs > 1)
+    tasks = plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)
     by_task = map(read, tasks) if jobs == 1 else map_in_processes(partial(_read_whole_task, read), tasks, jobs)
     for batch in chain.from_iterable(by_task):
@@ -94,7 +96,7 @@ def _read_task(
     for file in files:
         begun = 0
         for trace, trace_format, name, read in _read_file(file, options, summary):
-            with _skip_errors(options, summary):
+            with _skip_errors(options, summary, trace.query_id or name_log(trace, name)):
                 names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
@@ -134,18 +136,20 @@ def _add_trace(
     if named:  # what a log says of a conversation is about its last turn
         outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
         rows.add_outcomes(outcomes, named[-1].query_id, *run)
+        if outcomes.get(COMPLETED) == 0:
+            summary.count("broken_off", format_place(trace.at))
     return named
 
 
 @contextmanager
-def _skip_errors(options: ReadOptions, summary: Summary) -> Iterator[None]:
-    """With errors='skip', count an error raised inside instead of raising it."""
+def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
+    """With errors='skip', count an error raised inside instead of raising it; `query_id` is lost by it."""
     try:
         yield
     except InputError as error:
         if options.errors != "skip" or isinstance(error, UnrecordedError):
             raise
-        summary.count_error(error)
+        summary.count_error(error, query_id)
 
 
 def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
@@ -154,22 +158,19 @@ def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Itera
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
             with _skip_errors(options, summary):
-                for trace, trace_format, source in _read_log(open_log(), file, options, summary):
+                for trace, trace_format, source in _read_log(open_log(), options, summary):
                     read = begun + source.bytes_read
                     yield trace, trace_format, source.name, read
             begun = read
 
 
-def _read_log(
-    log: Log, file: TraceFile, options: ReadOptions, summary: Summary
-) -> Iterator[tuple[Trace, Format, Source]]:
+def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
     errors = summary.errors
-    chosen = file.format if options.format == "auto" else options.format
+    chosen = options.format
     trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
     if trace_format is None:
         raise InputError(describe_unclaimed(log, options))
     source = make_source(log, options, summary)
-    source.span, source.line, source.number = file.span, file.first_line, file.first_number
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
     is_empty = True
@@ -178,7 +179,7 @@ def _read_log(
         trace.unknown += source.take_unknown()
         yield trace, trace_format, source
     count_unknown(source.take_unknown(), options, summary)  # items after the last trace
-    if is_empty and summary.errors == errors and file.span is None:
+    if is_empty and summary.errors == errors:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format=, or write its "
             "searches in the format jsonl (docs/traces/your_own_agent.md)"

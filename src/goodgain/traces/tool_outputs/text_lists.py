@@ -305,6 +305,27 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
     return _strip_rest(link)
 
 
+def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
+    """Begin at a link, or at a line of a title and its address; a label, such as `More:`, is not a title."""
+    if (link := _begin_link(lines, index)) is not None:
+        return link
+    text = split_number(lines[index])[1]
+    entry = split_address(text)
+    if entry is None or entry.url is None or entry.title is None or entry.lines:
+        return None
+    return None if text.partition(entry.url)[0].rstrip(" (<*").endswith(":") else entry
+
+
+def read_links(text: str) -> list[Result] | None:
+    """Read links with what is said of each below it; or links and then titles with addresses, each on its own line."""
+    are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
+    if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
+        mixed = read_single_lines(_begin_title_and_address, text)
+        if mixed is not None:
+            return mixed
+    return read_entries(_begin_link, text)
+
+
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
     """Begin at a title below a blank line or a heading, with its address on the next line."""
     if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
@@ -331,6 +352,5 @@ def read_numbered_ids(text: str) -> list[Result] | None:
 
 read_numbered_links = partial(read_entries, _begin_numbered_link)
 read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
-read_links = partial(read_entries, _begin_link)
 read_urls = partial(read_single_lines, _begin_url)
 read_paragraphs = partial(read_entries, _begin_paragraph, with_notes=True)

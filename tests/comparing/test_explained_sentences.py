@@ -1,0 +1,187 @@
+"""What the first sentence of explain claims is recomputed from the rows: counts, directions, main cause, iterations."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from fractions import Fraction
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+import goodgain as gg
+from tests.comparing.test_explanation import expected_documents, first_place
+from tests.support import oracle
+from tests.support.counts import how_many
+from tests.support.oracle import QrelRow, RunRow
+from tests.support.random_runs import Case, Shape, make_case
+from tests.support.tables import no_notices, qrels_frame, run_frame
+
+RATES = {"SRE": "NumGood", "RG": "CG", "DRG": "DCGG", "SRR": "NumDup"}
+MEASURES = ("CG@2", "nCG", "nDCGG@3", "SRE", "SRE@2", "RG", "RG@2", "DRG", "SRR", "SRR@2")
+CAUSES = {
+    "not_retrieved": r"(\w+) never retrieved (\d+) good",
+    "never_searched": r"(\w+) never searched where \w+ found (\d+) good",
+    "stopped_before": r"(\w+) stopped before \w+ found (\d+) good",
+    "later": r"(new) found (\d+) good documents? (?:only after|later)",
+    "earlier": r"(base|new) found (\d+) good documents? (?:only after|earlier)",
+    "judged_differently": r"(\w+) found (\d+) good documents?,? (?:where the label|with different)",
+}
+
+
+class Change(NamedTuple):
+    """The difference of a query, and what numerator and denominator add; None where a denominator is 0."""
+
+    difference: Fraction
+    numerator: Fraction | None
+    denominator: Fraction | None
+    ends: tuple[Fraction, Fraction, Fraction, Fraction]  # a, b, c, d of a/b -> c/d
+
+
+def find_changes(
+    measure: str, sides: list[list[RunRow]], qrels: list[QrelRow], labels: str | None
+) -> dict[str, Change]:
+    name, at, _, _ = oracle.parse(measure)
+    tables = [oracle.count(rows, qrels, labels=labels) for rows in sides]
+    changes = {}
+    for query in tables[0].pools:
+        base, new = (oracle.value(of, query, name, at=at) for of in tables)
+        if name not in RATES:
+            changes[query] = Change(new - base, None, None, (base, Fraction(1), new, Fraction(1)))
+            continue
+        a, c = (oracle.value(of, query, RATES[name], at=at) for of in tables)
+        if name.startswith("S"):
+            b, d = (oracle.value(of, query, "NumResults", at=at) for of in tables)
+        else:
+            b, d = (Fraction(at or of.pools[query].N) for of in tables)
+        above = below = None
+        if b and d:
+            above, below = (c - a) * (1 / b + 1 / d) / 2, (1 / d - 1 / b) * (a + c) / 2
+            assert above + below == new - base
+        changes[query] = Change(new - base, above, below, (a, b, c, d))
+    return changes
+
+
+def is_shown(shown: str, value: Fraction | float) -> bool:
+    return float(shown) == pytest.approx(float(value), abs=0.00006)
+
+
+def check_cause(said: str, measure: str, case: Case, other: Case, changes: dict[str, Change]) -> None:
+    number = len(changes)
+    total = sum((one.difference for one in changes.values()), Fraction(0))
+    of_part = {
+        "numerator": {query: one.numerator for query, one in changes.items() if one.numerator is not None},
+        "denominator": {query: one.denominator for query, one in changes.items() if one.denominator is not None},
+        "none": {query: one.difference for query, one in changes.items() if one.numerator is None},
+    }
+    is_rate = measure.partition("@")[0] in RATES
+    sums = {part: sum(of.values(), Fraction(0)) for part, of in of_part.items()}
+    amount = re.search(r"\(([-+][\d.]+)( in the mean)?\)$", said)
+    assert amount, said
+    assert bool(amount[2]) == is_rate
+    assert float(amount[1]) * total >= 0, said
+    if is_rate and (found := re.match(r"(\S+) ([\d.]+) → ([\d.]+) in (\d+) quer", said)):
+        part = "denominator" if found[1] in ("results", "iterations") else "numerator"
+        moved = {query: value for query, value in of_part[part].items() if value and value * total > 0}
+        first = 1 if part == "denominator" else 0
+        assert is_shown(found[2], sum(changes[query].ends[first] for query in moved))
+        assert is_shown(found[3], sum(changes[query].ends[first + 2] for query in moved))
+    elif is_rate and (found := re.match(r"(\w+) (?:never searched|got no results)[\w ]*? in (\d+) quer", said)):
+        part = "none"
+        moved = {query: value for query, value in of_part[part].items() if value * total > 0}
+        assert all(changes[query].ends[1 if found[1] == "base" else 3] == 0 for query in moved)
+        found = re.match(r"()()()(?:.*) in (\d+) quer", said)
+        assert found
+    else:
+        check_documents(said, measure, case, other, changes, total, amount[1])
+        assert not is_rate or sums["numerator"] * total > 0, said
+        assert not is_rate or sums["numerator"] * total == max(value * total for value in sums.values())
+        return
+    assert sums[part] * total == max(value * total for value in sums.values()), said
+    assert int(found[4]) == len(moved)
+    assert is_shown(amount[1], sum(moved.values(), Fraction(0)) / number)
+
+
+def check_documents(
+    said: str, measure: str, case: Case, other: Case, changes: dict[str, Change], total: Fraction, amount: str
+) -> None:
+    name, at, _, _ = oracle.parse(measure)
+    is_rate = name in RATES
+    numerator = f"{RATES.get(name, name)}{f'@{at}' if at else ''}"
+    wanted = expected_documents(numerator, case.run, other.run, case.qrels, labels=case.labels)
+    groups: defaultdict[str, list[Fraction]] = defaultdict(list)
+    for (query, _), (worth, cause) in wanted.items():
+        _, b, _, d = changes[query].ends
+        if cause is not None and (not is_rate or (b and d)):
+            weight = (1 / b + 1 / d) / 2 / len(changes) if is_rate else Fraction(1)
+            groups[cause].append(worth * weight)
+    fits = []
+    for cause, of in groups.items():
+        found = re.match(CAUSES[cause], said)
+        same = [value for value in of if value * total > 0]
+        fits.append(bool(found) and int(found[2] if found else 0) == len(same) and is_shown(amount, sum(same)))
+    # A cause with both directions has two groups, or one that both systems count.
+    assert any(fits) or "found" in said, (said, dict(groups))
+
+
+def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
+    changes = find_changes(measure, [case.run, other.run], case.qrels, case.labels)
+    sign = -1 if measure.startswith("SRR") else 1
+    gains = [sign * one.difference for one in changes.values()]
+    if not any(gains):
+        assert "are equal in" in said
+        return False
+    head = re.match(
+        r"\S+: new is worse than base in (\d+) of (\d+) quer\w+ and better in (\d+); mean \S+ → \S+ \((\S+)\)", said
+    )
+    assert head, said
+    assert [int(head[k]) for k in (1, 2, 3)] == [sum(g < 0 for g in gains), len(gains), sum(g > 0 for g in gains)]
+    total = sum((one.difference for one in changes.values()), Fraction(0))
+    assert is_shown(head[4], total / len(gains))
+    main = re.search(r"Main cause: (.*?\(\S+?(?: in the mean)?\))\. ", said)
+    assert bool(main) == (abs(total) > 1e-12), said
+    if main:
+        check_cause(main[1], measure, case, other, changes)
+    most = re.search(r"(\w+) (lost|improved|worsened) most \((\S+)\)", said)
+    assert most, said
+    assert is_shown(most[3], changes[most[1]].difference)
+    assert sign * changes[most[1]].difference == (min(gains) if min(gains) < 0 else max(gains))
+    for found in re.finditer(r"At iteration (\d+) base (.*?); new (.*?)\.", said):
+        for side, told in zip((case.run, other.run), (found[2], found[3]), strict=True):
+            line = oracle.count(side, case.qrels, labels=case.labels).at(most[1], int(found[1]))
+            good = re.match(r"found (\d+) good", told)
+            assert (int(good[1]) if good else 0) == line.GR, said
+            assert (line.R == 0) or "got no results" not in told
+            assert "only results that it had" not in told or (line.UR == 0 < line.R)
+        if "not the same" in found[3]:
+            sets = [
+                {
+                    doc
+                    for doc, of in oracle.labels_of(case.qrels, case.labels).get(most[1], {}).items()
+                    if (steps := oracle.iterations(side).get(most[1], []))
+                    and first_place(steps, doc) == int(found[1])
+                    and (oracle.label_at({doc: of}, doc, steps[int(found[1]) - 1].number) or 0) >= 2
+                }
+                for side in (case.run, other.run)
+            ]
+            assert sets[0] != sets[1], said
+    return bool(main)
+
+
+@pytest.mark.parametrize("by_iteration", [False, True], ids=["one label a document", "labels by iteration"])
+def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
+    causes = 0
+    for seed in range(how_many(12, full=150)):
+        random = Random(seed)
+        shape = Shape(by_iteration=by_iteration, fractional=seed % 2 == 0, words=not by_iteration)
+        case, other = make_case(random, shape), make_case(random, shape)
+        both = {row.query_id for row in case.run} & {row.query_id for row in other.run}
+        if not both & {row.query_id for row in case.qrels}:
+            continue
+        with no_notices():
+            judged = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
+            for measure in random.sample(MEASURES, 3):
+                explained = gg.explain(judged, run_frame(case.run), run_frame(other.run), measure)
+                causes += check_sentence(explained.to_text().splitlines()[0], measure, case, other)
+    assert causes > 8

@@ -1,0 +1,219 @@
+"""Logs that gave no results, fewer results, or no costs without a word: each is read, or the loss is told."""
+
+# ruff: noqa: E501  # logs are easier to read an item a line
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces import read_traces
+
+from .conftest import by_iteration
+
+Json = Any
+_SHARED = Path(__file__).parents[2].parent / "shared" / "traces" / "turn4"
+_PAGES = json.dumps([{"title": "A", "url": "https://a.example/1"}])
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a value, or values a line."""
+
+    def write(value: Json, name: str = "log.json") -> Path:
+        path = tmp_path / name
+        path.write_text("\n".join(map(json.dumps, value)) if name.endswith(".jsonl") else json.dumps(value))
+        return path
+
+    return write
+
+
+def _chat(output: str) -> list[Json]:
+    function = {"name": "search", "arguments": '{"query": "q"}'}
+    return [
+        {"role": "user", "content": "What?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": output},
+        {"role": "assistant", "content": "That."},
+    ]
+
+
+def _costs(path: Path) -> list[tuple[Any, ...]]:
+    return read_traces(path, costs=True)[1].select("iteration", "input_tokens", "output_tokens").rows()
+
+
+# Formats
+
+
+def test_the_answer_beside_the_contents_of_gemini_is_read(save: Callable[..., Path]) -> None:
+    grounded = {"webSearchQueries": ["q"], "groundingChunks": [{"web": {"uri": "https://a.example/1", "title": "a"}}]}
+    candidate = {"content": {"role": "model", "parts": [{"text": "330"}]}, "groundingMetadata": grounded}
+    log = {"contents": [{"role": "user", "parts": [{"text": "How tall?"}]}], "response": {"candidates": [candidate]}}
+    assert by_iteration(read_traces(save(log))) == [["https://a.example/1"]]
+
+
+@pytest.mark.skipif(not _SHARED.is_dir(), reason=f"the samples are not beside the checkout ({_SHARED})")
+def test_the_sample_of_gemini_has_one_search_with_one_result() -> None:
+    assert [len(found) for found in by_iteration(read_traces(_SHARED / "gemini_contents_response.json"))] == [1]
+
+
+def _spans(output: str, *more: Json) -> list[Json]:
+    def span(number: int, kind: str, name: str, **attributes: str) -> Json:
+        times = {f"{end}_time": f"2026-01-01T00:00:0{number}Z" for end in ("start", "end")}
+        context = {"trace_id": "0x" + "1" * 32, "span_id": f"0x{number:016x}"}
+        parent = {} if number == 1 else {"parent_id": f"0x{number - 1:016x}"}
+        values = {key.replace("_", "."): value for key, value in attributes.items()}
+        return {"parent_id": None, "name": name, "context": context, **parent, **times, "kind": "SpanKind.INTERNAL", "status": {"status_code": "OK"}, "attributes": {"openinference.span.kind": kind, **values}}  # fmt: skip
+
+    spans = [span(1, "AGENT", "haystack.agent"), span(2, "TOOL", "tool_invoker", output_value=output)]
+    return spans + [span(3, "TOOL", "search", output_value=_PAGES) for _ in more]
+
+
+def _invoked(*outputs: str) -> list[Json]:
+    origins = [{"tool_name": "search", "arguments": {"query": "q"}, "id": f"c{k}"} for k in range(len(outputs))]
+    pairs = zip(outputs, origins, strict=True)
+    return [
+        {"role": "tool", "content": [{"tool_call_result": {"result": output, "origin": origin, "error": False}}]}
+        for output, origin in pairs
+    ]
+
+
+@pytest.mark.parametrize("nest", [lambda one: one, lambda one: [one], lambda one: [[member] for member in one]])
+def test_each_tool_that_haystack_s_invoker_ran_is_a_call(
+    save: Callable[..., Path], nest: Callable[[Json], Json]
+) -> None:
+    output = json.dumps({"tool_messages": nest(_invoked(_PAGES, json.dumps([{"id": "d2", "content": "text"}])))})
+    found = read_traces(save(_spans(output), "spans.jsonl"), iteration="call")
+    assert by_iteration(found) == [["https://a.example/1"], ["d2"]]
+
+
+def test_an_invoker_whose_output_is_not_json_is_told_and_one_above_a_span_of_its_tool_is_no_call(
+    save: Callable[..., Path],
+) -> None:
+    with pytest.raises(InputError, match="output of several tools in one span is not understood"):
+        read_traces(save(_spans("{'tool_messages': [ChatMessage(...)]}"), "spans.jsonl"))
+    log = save(_spans(json.dumps({"tool_messages": _invoked(_PAGES)}), "below"), "spans.jsonl")
+    assert by_iteration(read_traces(log)) == [["https://a.example/1"]]
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "shape"}])
+@pytest.mark.parametrize("kept", [{"sessionId": "talk"}, {}])
+def test_dead_branches_of_claude_code_are_not_read_by_shape_either(
+    save: Callable[..., Path], options: Json, kept: Json
+) -> None:
+    def line(number: int, parent: int, role: str, *blocks: Json) -> Json:
+        message = {
+            "role": role,
+            "content": list(blocks) or "What?",
+            **({"id": f"m{number}"} if role == "assistant" else {}),
+        }
+        return {
+            "uuid": f"u{number}",
+            "parentUuid": f"u{parent}" if parent else None,
+            "type": role,
+            "message": message,
+            **kept,
+        }
+
+    def call(name: str) -> Json:
+        return {"type": "tool_use", "id": name, "name": "WebSearch", "input": {"query": name}}
+
+    def answer(name: str) -> Json:
+        content = json.dumps([{"title": "T", "url": f"https://{name}.example"}])
+        return {"type": "tool_result", "tool_use_id": name, "content": content}
+
+    dead = [line(2, 1, "assistant", call("dead")), line(3, 2, "user", answer("dead"))]
+    live = [line(4, 1, "assistant", call("live")), line(5, 4, "user", answer("live"))]
+    said = line(6, 5, "assistant", {"type": "text", "text": "So."})
+    log = save([line(1, 0, "user"), *dead, *live, said], "log.jsonl")
+    assert by_iteration(read_traces(log, **options)) == [["https://live.example"]]
+
+
+# Usage
+
+
+def test_the_usage_of_pydantic_ai_is_a_cost(save: Callable[..., Path]) -> None:
+    call = {"part_kind": "tool-call", "tool_name": "search", "args": {"query": "q"}, "tool_call_id": "c1"}
+    found = {"part_kind": "tool-return", "tool_name": "search", "content": json.loads(_PAGES), "tool_call_id": "c1"}
+    log = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What?"}]},
+        {"kind": "response", "parts": [call], "usage": {"input_tokens": 10, "output_tokens": 2}},
+        {"kind": "request", "parts": [found]},
+        {
+            "kind": "response",
+            "parts": [{"part_kind": "text", "content": "That."}],
+            "usage": {"request_tokens": 20, "response_tokens": 4},
+        },
+    ]
+    assert _costs(save(log)) == [(1, 10, 2), (0, 20, 4)]
+
+
+def test_the_usage_of_autogen_is_a_cost(save: Callable[..., Path]) -> None:
+    call = {"id": "c1", "name": "search", "arguments": '{"query": "q"}'}
+    found = {"call_id": "c1", "name": "search", "content": _PAGES, "is_error": False}
+
+    def usage(number: int) -> Json:
+        return {"prompt_tokens": number, "completion_tokens": number // 5}
+
+    log = [
+        {"type": "TextMessage", "source": "user", "content": "What?", "models_usage": None},
+        {"type": "ToolCallRequestEvent", "source": "agent", "content": [call], "models_usage": usage(10)},
+        {"type": "ToolCallExecutionEvent", "source": "agent", "content": [found], "models_usage": None},
+        {"type": "TextMessage", "source": "agent", "content": "That.", "models_usage": usage(20)},
+    ]
+    assert _costs(save({"messages": log})) == [(1, 10, 2), (0, 20, 4)]
+
+
+@pytest.mark.parametrize("names", [("inputTokens", "outputTokens"), ("promptTokens", "completionTokens")])
+def test_the_usage_of_the_steps_of_vercel_is_a_cost(save: Callable[..., Path], names: tuple[str, str]) -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "search", "args": {"query": "q"}}
+    found = {"type": "tool-result", "toolCallId": "c1", "toolName": "search", "result": json.loads(_PAGES)}
+    log = [
+        {
+            "finishReason": "tool-calls",
+            "toolCalls": [call],
+            "toolResults": [found],
+            "usage": dict(zip(names, (10, 2), strict=True)),
+        },
+        {
+            "finishReason": "stop",
+            "text": "That.",
+            "toolCalls": [],
+            "toolResults": [],
+            "usage": dict(zip(names, (20, 4), strict=True)),
+        },
+    ]
+    assert _costs(save({"steps": log})) == [(1, 10, 2), (0, 20, 4)]
+
+
+def test_the_usage_of_a_whole_conversation_is_told(save: Callable[..., Path]) -> None:
+    log = save({"messages": _chat(_PAGES), "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
+    with pytest.warns(GoodgainNotice) as said:
+        assert _costs(log) == [(1, None, None)]
+    assert any(
+        "field 'usage' of a whole conversation (costs need the usage of each step)" in str(one.message) for one in said
+    )
+
+
+# Texts
+
+
+@pytest.mark.parametrize("sign", ["", "- ", "* "])
+@pytest.mark.parametrize("title", ["{} page {}", "{} page - {}", "{} page ({})"])
+def test_links_and_then_titles_with_addresses_are_one_list(save: Callable[..., Path], sign: str, title: str) -> None:
+    lines = [f"{sign}[{name}](https://a.example/{name})" for name in "ab"]
+    lines += [sign + title.format(name, f"https://a.example/{name}") for name in "cd"]
+    assert by_iteration(read_traces(save(_chat("\n".join(lines))))) == [
+        [f"https://a.example/{name}" for name in "abcd"]
+    ]
+
+
+@pytest.mark.parametrize("below", ["More: https://m.example", "See https://m.example for more."])
+def test_an_address_in_a_snippet_below_a_link_is_not_a_result(save: Callable[..., Path], below: str) -> None:
+    text = "\n".join(f"[{name}](https://a.example/{name})\n{below}\n" for name in "ab")
+    assert by_iteration(read_traces(save(_chat(text)))) == [[f"https://a.example/{name}" for name in "ab"]]
