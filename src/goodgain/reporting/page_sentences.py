@@ -100,10 +100,15 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
 
     `iterations` has the columns of `Explanation.iterations`.
     """
-    means = (f"{name} {format_number(value, PLACES)}" for name, value in scores.means.items())
+    queries = scores.signature["queries"]
+    means = (
+        f"{name} {format_number(value, PLACES)}"
+        + (f" ({count_queries(scores.num_queries[name])})" if scores.num_queries[name] < queries else "")
+        for name, value in scores.means.items()
+    )
     yield (
-        f"This report shows one system, {system}, and compares it with none. Means over "
-        f"{count_queries(scores.signature['queries'])}: {_join(means)}."
+        f"This report shows one system, {system}, and compares it with none. Means over {count_queries(queries)}: "
+        f"{_join(means)}."
     )
     share = scores.coverage.filter(pl.col("iteration").is_null()).item(0, "coverage")
     idle = int(iterations.get_column("brought_nothing_good").sum())
@@ -112,11 +117,12 @@ def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataF
         f"{idle:,} of {count_of(iterations.height, 'iteration')}{' of the first run' if scores.replicates else ''} found no "
         "good document while some were missing.",
     ]
-    lowest = scores.per_query.filter(measure=measure).drop_nulls("value").sort("value", maintain_order=True).head(1)
-    said += [
-        f"{query} has the lowest {measure}, {format_number(value, PLACES)}."
-        for query, value in lowest.select("query_id", "value").rows()
-    ]
+    values = scores.per_query.filter(measure=measure).drop_nulls("value")
+    lowest = values.filter(pl.col("value") == pl.col("value").min()).select("query_id", "value").rows()
+    if lowest:
+        query, value = lowest[0]
+        alike = f" in {count_queries(len(lowest))}, one of them" if len(lowest) > 1 else " in"
+        said.append(f"The lowest {measure} is {format_number(value, PLACES)},{alike} {query}.")
     yield " ".join(said)
 
 

@@ -1,0 +1,116 @@
+"""What the first lines of a report claim is recomputed from random searches: verdicts, means, differences and counts."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+
+import goodgain as gg
+from goodgain.comparing.causes import divide_measure
+from goodgain.comparing.explanation import search_systems
+from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
+from goodgain.reporting.page_sentences import describe_comparison, describe_method, describe_one
+from tests.comparing.test_sentences_of_compare import BY_HAND, make_inputs, table_by_hand, write_frame
+from tests.support.counts import how_many
+
+#: `SRR@2 ↓ (0.2500 against 0.1000: +0.1500 [0.0000, 0.3000], 4 queries)`
+CHANGE = re.compile(r"(\S+)(?: [↑↓])? \((\S+) against (\S+): (\S+) \[[^\]]*\](?:, (\d+) quer\w+)?\)")
+ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
+
+
+def split_verdicts(said: str) -> list[tuple[str, str]]:
+    """The sentences on a pair: what is said, and of which measures."""
+    found = re.findall(
+        r"(?:^| )(\w+ (?:is better than|is worse than|against|and) \w+|No direction|No query)(.*?)\.(?= |$)", said
+    )
+    return [(head, rest) for head, rest in found]
+
+
+@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
+def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
+    given = make_inputs(seed)
+    runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        found = gg.compare(given.qrels, runs, [*BY_HAND], alpha=given.alpha, resamples=999)
+    table, number = table_by_hand(given), len(given.qrels)
+    assert f"two means over {number:,} quer" in describe_method(found)
+    told: set[tuple[str, str, str]] = set()
+    pairs = [
+        (row["system"], row["against"])
+        for row in found.pairs.unique(["system", "against"], maintain_order=True).iter_rows(named=True)
+    ]
+    for (system, against), said in zip(pairs, describe_comparison(found), strict=True):
+        for head, rest in split_verdicts(said):
+            if head.startswith("No"):
+                continue
+            assert {system, against} == {head.split()[0], head.split()[-1]}
+            listed = CHANGE.findall(rest) if " and " not in head else []
+            for measure, mean, other, difference, queries in listed:
+                both = compute_pair(table[measure], system, against)
+                assert int(queries or number) == len(both), said
+                first, second = (sum(side) / len(both) for side in zip(*both, strict=True))
+                assert float(mean) == pytest.approx(first, abs=6e-5)
+                assert float(other) == pytest.approx(second, abs=6e-5)
+                assert float(difference) == pytest.approx(first - second, abs=6e-5)
+                if "is better" in head or "is worse" in head:
+                    assert (first < second) == (BY_HAND[measure][1] == ("is better" in head)), said
+                told.add((system, against, measure))
+            if " and " in head:
+                for measure, queries in ALIKE.findall(rest.partition(" in ")[2].removeprefix("every query in ")):
+                    if measure not in BY_HAND:
+                        continue
+                    both = compute_pair(table[measure], system, against)
+                    assert all(one == pytest.approx(two, abs=1e-12) for one, two in both), said
+                    assert int(queries or number) == len(both)
+                    told.add((system, against, measure))
+    expected = {
+        (row["system"], row["against"], row["measure"]) for row in found.pairs.iter_rows(named=True) if row["queries"]
+    }
+    assert told == expected
+
+
+def compute_pair(values: dict[str, dict[str, Any]], system: str, against: str) -> list[tuple[float, float]]:
+    return [
+        (value, other)
+        for query, value in values[system].items()
+        if value is not None and (other := values[against][query]) is not None
+    ]
+
+
+@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
+def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
+    given = make_inputs(seed)
+    run = next(iter(given.systems.values()))[0]
+    qrels, frame = gg.read_qrels(given.qrels), gg.read_run(write_frame(run))
+    parts = divide_measure(gg.CG(cutoff=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
+        searched = search_systems(qrels, {"A": frame}, [parts])
+    results: Results = read_results_of(["A"], None).spell_as(searched)
+    iterations = tabulate_iterations(searched, 2, results)
+    means, rest = describe_one("A", scores, "CG@2", iterations)
+    gains = {query: BY_HAND["CG@2"][0](run.get(query, []), labels) for query, labels in given.qrels.items()}
+    shown = re.search(r"Means over (\d+) quer\w+: CG@2 (\S+)", means)
+    assert shown
+    assert (int(shown[1]), float(shown[2])) == (len(gains), pytest.approx(sum(gains.values()) / len(gains), abs=6e-5))
+    of_graded = int(scores.per_query.filter(measure="GradedP@2")["value"].count())
+    fewer = re.search(r"GradedP@2 \S+ \((\d+) quer", means)
+    assert int(fewer[1] if fewer else len(gains)) == of_graded
+    idle = 0
+    for query, labels in given.qrels.items():
+        good, seen = {doc for doc, label in labels.items() if label >= 2}, set[str]()
+        for docs in run.get(query, []):
+            idle += bool(good - seen) and not (set(docs) & good) - seen
+            seen |= set(docs)
+    searches = sum(len(of) for of in run.values())
+    assert f" {idle} of {searches} iteration" in f" {rest}"
+    lowest = [query for query, gain in gains.items() if gain == min(gains.values())]
+    told = re.search(r"The lowest CG@2 is ([\d.]+), in (?:(\d+) queries, one of them )?(\w+)\.", rest)
+    assert told, rest
+    assert (float(told[1]), int(told[2] or 1)) == (min(gains.values()), len(lowest))
+    assert told[3] in lowest
