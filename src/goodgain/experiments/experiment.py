@@ -65,7 +65,7 @@ class Experiment:
     >>> x.evaluate("CG@2 SRR@2")["lean", "SRR@2"]
     0.0
     >>> x.compare("CG@2 SRR@2", baseline="repeating").pairs.select("measure", "verdict").rows()
-    [('CG@2', 'better'), ('SRR@2', 'better')]
+    [('CG@2', 'equal'), ('SRR@2', 'unclear')]
     """
 
     def __init__(
@@ -104,9 +104,10 @@ class Experiment:
     def with_(self, **options: Any) -> Experiment:
         """Return this experiment with other options; it shares what does not depend on them.
 
-        >>> x = Experiment({"q": {"a": 1}}, {"agent": {"q": {"a": 1.0}}})
-        >>> x.with_(rel=1).evaluate("CG@1")["CG@1"]
-        1.0
+        >>> folder = "qrels_examples/redundancy/"
+        >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
+        >>> x.evaluate("NumGood@2")["NumGood@2"], x.with_(rel=3).evaluate("NumGood@2")["NumGood@2"]
+        (2.5, 1.5)
         """
         if unknown := [name for name in options if name not in self._options]:
             raise InputError(f"{unknown[0]}= is not an option of an experiment; they are {', '.join(self._options)}")
