@@ -108,7 +108,7 @@ def compare(
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
         A pair leaves out the queries for which one of both systems has no value. Where lower is better, a share of the
-            results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries.
+        results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries.
 
     Raises:
         InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
