@@ -11,12 +11,13 @@ import polars as pl
 
 from goodgain.comparing.compare_systems import compare_scores
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_notes import Note
 from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.explanation import Explanation, explain_runs
 from goodgain.comparing.statistical_tests import Settings, check_settings
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError
+from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.shared_steps import SharedSteps
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
@@ -85,11 +86,13 @@ class Analyses(SharedSteps):
         shared = {option.name: self._options[option.name] for option in (*SCORING, *STATISTICS)}
         given = {name: value for name, value in own.items() if value is not None}
         question = Question(measures=measures, runs_of=opened.names, **shared, **given)
-        self.warn_of_labels(question.asked, shared["provider"])
+        of_labels: list[Note] = []
+        with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+            self.warn_of_labels(question.asked, shared["provider"])
         kept = question.read_baseline(opened.qrels)
         scores = self.score_runs(question.asked, question.needed)
         scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
-        return compare_scores(question, opened.qrels.query_ids, scored, kept)
+        return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels)
 
     def count(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
         """Return the counts of each run, with all notices."""

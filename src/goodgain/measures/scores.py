@@ -113,13 +113,15 @@ class Scores:
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
-        """Return the scores of these measures alone, in this order; without those of replicates."""
+        """Return the scores of these measures alone, in this order; without those of replicates.
+
+        The columns of other measures stay behind: required lines need the counts of results.
+        """
         names = [str(one) for one in measures]
         kept = ["query_id", *names]
         return replace(
             self,
             means={name: self.means[name] for name in names},
-            _ours=self._ours.select(cs.by_name(*kept, require_all=False)),
             _classic=self._classic.filter(pl.col("measure").is_in(names)),
             _raised=None if self._raised is None else self._raised.select(cs.by_name(*kept, require_all=False)),
         )
