@@ -172,6 +172,7 @@ def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
 @pytest.mark.parametrize("by_iteration", [False, True], ids=["one label a document", "labels by iteration"])
 def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
     causes = 0
+    # Not 150 in test-all: a later seed finds a document cause that this recomputation does not fit. Which is wrong is open.
     for seed in range(how_many(12, full=12)):
         random = Random(seed)
         shape = Shape(by_iteration=by_iteration, fractional=seed % 2 == 0, words=not by_iteration)
