@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from goodgain import GoodgainNotice
-from goodgain.comparing import compare
+from goodgain import GoodgainNotice, compare
 from goodgain.comparing.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,

@@ -57,14 +57,14 @@ from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
-    from goodgain.comparing.compare_systems import compare
     from goodgain.comparing.comparison import Comparison
-    from goodgain.comparing.explanation import Explanation, explain
+    from goodgain.comparing.explanation import Explanation
     from goodgain.comparing.gate_reports import check
     from goodgain.comparing.use_of_documents import Funnel, funnel
     from goodgain.dedup import Deduplication, deduplicate
-    from goodgain.evaluation import evaluate, flatten
-    from goodgain.experiments.doors import report
+    from goodgain.evaluation import flatten
+    from goodgain.experiments.doors_for_comparisons import compare, explain, report
+    from goodgain.experiments.doors_for_scores import coverage, curve, evaluate, ledger, pr_curve, spend
     from goodgain.experiments.experiment import Experiment
     from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
     from goodgain.judging.aggregation import aggregate, rescale
@@ -72,36 +72,28 @@ if TYPE_CHECKING:
     from goodgain.judging.pooling import pool
     from goodgain.labelling.model_labels import label
     from goodgain.measures.scores import Scores
-    from goodgain.reporting.iteration_curves import curve
-    from goodgain.reporting.ledger_and_coverage import coverage, ledger
-    from goodgain.reporting.precision_recall import pr_curve
-    from goodgain.reporting.spend_totals import spend
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (
-    {"Comparison": "goodgain.comparing.comparison", "compare": "goodgain.comparing.compare_systems"}
-    | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
+    {"Comparison": "goodgain.comparing.comparison", "Explanation": "goodgain.comparing.explanation"}
     | {"check": "goodgain.comparing.gate_reports"}
     | dict.fromkeys(("Funnel", "funnel"), "goodgain.comparing.use_of_documents")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
-    | dict.fromkeys(("evaluate", "flatten"), "goodgain.evaluation")
+    | {"flatten": "goodgain.evaluation", "Experiment": "goodgain.experiments.experiment"}
+    | dict.fromkeys(("compare", "explain", "report"), "goodgain.experiments.doors_for_comparisons")
+    | dict.fromkeys(
+        ("coverage", "curve", "evaluate", "ledger", "pr_curve", "spend"), "goodgain.experiments.doors_for_scores"
+    )
     | dict.fromkeys(("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"), "goodgain.formats")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
     | {
-        "coverage": "goodgain.reporting.ledger_and_coverage",
-        "curve": "goodgain.reporting.iteration_curves",
         "label": "goodgain.labelling.model_labels",
-        "ledger": "goodgain.reporting.ledger_and_coverage",
-        "Scores": "goodgain.measures.scores",
         "pool": "goodgain.judging.pooling",
-        "pr_curve": "goodgain.reporting.precision_recall",
-        "report": "goodgain.experiments.doors",
-        "Experiment": "goodgain.experiments.experiment",
-        "spend": "goodgain.reporting.spend_totals",
+        "Scores": "goodgain.measures.scores",
     }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -16,126 +15,23 @@ from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, open_qrels_and_run
 from goodgain.counting.unjoined_documents import warn_of_run
-from goodgain.errors import InputError, NoticesOfSystems, notice
+from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.digest import digest_rows
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
-from goodgain.formats.systems import name_runs
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
-from goodgain.measures.names import Measures, find_results_counts, is_computed_here, needs_results, parse_measures
+from goodgain.measures.names import find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
-from goodgain.measures.replicate_scores import average_scores, check_missing
-from goodgain.measures.scores import Scores, average_groups
+from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
-from goodgain.measures.thresholds import find_thresholds, warn_of_ends, warn_of_labels
+from goodgain.measures.thresholds import find_thresholds, warn_of_ends
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
-
-
-def evaluate(
-    qrels: Any,
-    run: Any,
-    measures: Measures,
-    *,
-    rel: float | None = None,
-    order: str = "seen",
-    provider: str | None = None,
-    bounds: bool = False,
-    groups: Any = None,
-    missing: str = "zero",
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> Scores:
-    """Score a run on any measures, ours and those of ir_measures.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        run: what `read_run` takes; or a list of several runs of one system (replicates). Then each value is the mean of
-            the query over the runs that have one, and `Scores.replicates` has the scores of each run.
-        measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
-        rel: the smallest good label, for measures of iterations without their own `rel`: 1 for labels 0 and 1. None: 2. With
-            rel=1, `nCG@6` means `nCG(rel=1)@6`; classic measures keep their own threshold.
-        order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
-        provider: the provider of ir_measures for the classic measures; None computes them here, or lets ir_measures choose.
-        bounds: also return the range of each value once unjudged results are labelled, from 0 to the largest label of the
-            qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
-        groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
-        missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
-            everywhere; `absent` leaves this run out for this query, unless all runs lack it.
-        columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
-        documents: maps ids of chunks to documents before anything is counted: a table of chunk_id and doc_id (a file, a
-            frame or a dict), or a regular expression with one group that matches whole ids: `^(.+)-\\d+$`. Other ids stay.
-            In the qrels a document has the largest label of its chunks.
-        documents_of: what is mapped: `run`, `qrels` or `both`. With `both`, ids of the qrels that are documents of the
-            run already stay as they are.
-        chunks: what several chunks of a document are in one iteration: `collapse` makes them one result, at the best
-            rank; `repeat` counts each further one as a repeat.
-
-    Returns:
-        `Scores`. The means of our measures are over all queries of the qrels; a query that the run lacks counts as one
-        without a search. Queries without judgments are left out. `signature` has both numbers. A value that is not
-        finite is null, and so is the mean of its measure, with a notice.
-
-    Raises:
-        InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.
-        MeasureError: a measure is unknown, or cannot be computed from this input.
-
-    Source: the Retrieved Good Gain guideline; for all other measures ir_measures.
-
-    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
-    >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
-    >>> scores.mean()
-    {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
-    """
-    asked = parse_measures(measures, rel=rel)
-    runs, _ = name_runs({"": run})
-    with NoticesOfSystems() as notices:
-        with notices.of():
-            judged = load_qrels(qrels, columns=columns)
-            judged, runs = map_documents(judged, runs, documents, documents_of, chunks, columns=columns)
-            warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
-            grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
-        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
-        scores = score_replicates(judged, runs, asked, notices, columns=columns, missing=missing, rel=rel, **options)
-    return replace(scores, notes=notices.texts)
-
-
-def score_replicates(
-    qrels: Qrels,
-    runs: Mapping[str, Any],
-    asked: Sequence[ir_measures.Measure],
-    notices: NoticesOfSystems,
-    *,
-    missing: str,
-    columns: Columns | None = None,
-    groups: pl.DataFrame | None = None,
-    **options: Any,
-) -> Scores:
-    """Score the runs of one system by name, and average them query by query; options as in `score_run`."""
-    check_missing(missing)
-    if len(runs) > 1 and options["bounds"]:
-        raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run.")
-    scores = []
-    for name, run in runs.items():
-        with notices.of(name):
-            _, searched = open_qrels_and_run(qrels, run, columns=columns)
-            scores.append(score_run(qrels, searched, asked, **options))
-    found = average_scores(scores, asked, missing=missing)
-    if groups is None:
-        return found
-    signature = found.signature | {"groups": digest_rows(groups)}
-    return replace(found, signature=signature, by_group=average_groups(found.per_query, asked, groups))
 
 
 def score_run(
@@ -150,7 +46,7 @@ def score_run(
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
-    """Score an opened run as `evaluate` does, without the notices on the qrels alone.
+    """Score an opened run on measures, with notices but those on the qrels alone.
 
     `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
     `unasked` are the measures that the user did not ask for.
@@ -296,20 +192,21 @@ def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
     warn_of_likely_iteration(run)
 
 
-def count_with_notices(
-    qrels: Qrels, run: Run | RunFile, rels: Sequence[float], *, iterates: bool = True
-) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run, with notices if they may mislead; few for what ignores iterations.
+def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
+    """Return threshold -> ledger and pools of a run.
 
     Raises:
         InputError: a column of the run looks like the iteration, and was not read as it.
     """
     check_iterations(run, needed=True)
     tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
-    counts = ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
-    iterated = run if iterates else None
-    coverage = measure_coverage(counts)
-    warn_of_run(qrels, run, coverage, low=iterates, iterated=iterated)
+    return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
+
+
+def count_with_notices(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
+    """Return what `count_run` returns, with notices if it may mislead."""
+    counts = count_run(qrels, run, rels)
+    warn_of_run(qrels, run, measure_coverage(counts), iterated=run)
     return counts
 
 

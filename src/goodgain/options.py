@@ -18,6 +18,7 @@ class Option(NamedTuple):
         default: the value if the option is not given.
         choices: the words that the option takes, if only some.
         metavar: what stands for the value in --help.
+        detail: what Python's docstrings say after the sentence.
     """
 
     name: str
@@ -26,16 +27,25 @@ class Option(NamedTuple):
     default: Any = None
     choices: tuple[str, ...] = ()
     metavar: str | None = None
+    detail: str = ""
 
     @property
     def flag(self) -> str:
         """The spelling on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
+    @property
+    def said(self) -> str:
+        """What a docstring says of the option."""
+        text = self.sentence.format_map({name: f"`{name}`" for name in OPTIONS})
+        if not all(choice in text for choice in self.choices):
+            text = f"{text.removesuffix('.')}: {', '.join(f'`{choice}`' for choice in self.choices)}."
+        return " ".join([text[0].lower() + text[1:], self.detail]).rstrip()
 
-def _choose(name: str, choices: tuple[str, ...], sentence: str) -> Option:
+
+def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = "") -> Option:
     """Return an option that takes one of some words, by default the first."""
-    return Option(name, sentence, str, choices[0], choices)
+    return Option(name, sentence, str, choices[0], choices, detail=detail)
 
 
 _GAPS = "Missing iteration numbers: close renumbers, empty treats a gap as a search without results."
@@ -45,30 +55,37 @@ READING = (
     _choose("gaps", ("close", "empty"), _GAPS),
     Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
     Option("labels", _LABELS, choices=("iteration", "subtopic")),
-    Option("columns", _COLUMNS, metavar="NAME=COLUMN,..."),
+    Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python {"step": "iteration"}.'),
     _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
 )
 _DOCUMENTS = "Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id."
+_OF_CHUNKS = "The table is a file, a frame or a dict. Other ids stay. In the qrels a document has the largest label of its chunks."
+_OF_BOTH = "With both, ids of the qrels that are documents of a run already stay."
 _OF = "Where {documents} maps ids: in the run, the qrels, or both."
 _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."
 )
 DOCUMENTS = (
-    Option("documents", _DOCUMENTS, metavar="PATTERN|FILE"),
-    _choose("documents_of", ("both", "run", "qrels"), _OF),
+    Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
+    _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
 _MISSING = (
     "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query."
 )
-_BOUNDS = "Also print the range of each value once unjudged results are labelled, from 0 to the largest label."
+_BOUNDS = "Also give the range of each value once unjudged results are labelled, from 0 to the largest label."
+_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have none."
+_OF_MEASURES = (
+    "It is for measures of iterations without their own `rel`; None: 2. Classic measures keep their own threshold."
+)
+_PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
-    Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL"),
+    Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL", detail=_OF_MEASURES),
     _choose("order", ("seen", "interleaved", "last"), _ORDER),
-    Option("provider", "The provider of ir_measures for the classic measures."),
+    Option("provider", _PROVIDER, detail="None computes them here, or lets ir_measures choose."),
     _choose("missing", ("zero", "absent"), _MISSING),
-    Option("bounds", _BOUNDS, bool, default=False),
+    Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
 #: Tables beside runs and qrels.
 BESIDE = (
@@ -79,9 +96,16 @@ BESIDE = (
     Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
+_AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
-    Option("resamples", "The number of random resamples.", int, 9_999),
+    Option(
+        "resamples",
+        "The number of random resamples.",
+        int,
+        9_999,
+        detail="At most 1,000,000. In a curve 0 omits the intervals.",
+    ),
     Option("alpha", "The largest significant p; intervals have the level 1 - alpha.", float, 0.05),
 )
 OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from goodgain import compare
 from goodgain.cli.program import program
-from goodgain.comparing import compare
 from goodgain.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goodgain.comparing import compare
+from goodgain import compare
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES, quietly
 from tests.support.command import run_command

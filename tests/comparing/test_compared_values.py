@@ -9,9 +9,8 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.comparing import compared_values
-from goodgain.comparing.compare_systems import compare_scores
-from goodgain.comparing.comparison_question import Question
-from goodgain.counting.run_opening import open_systems
+from goodgain.evaluation import score_run
+from goodgain.experiments import shared_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
@@ -39,13 +38,21 @@ def test_groups_and_correlations_are_tested_when_they_are_asked_for(monkeypatch:
 @pytest.mark.parametrize(
     "options", [{"alpha": 0.2, "seed": 7}, {"against": "previous"}, {"groups": GROUPS}, {"detect": 0.1}]
 )
-def test_runs_that_were_scored_once_serve_comparisons_with_other_options(options: dict[str, Any]) -> None:
-    qrels, systems = open_systems(QRELS, SYSTEMS)
-    runs_of = {name: [name] for name in systems}
-    first = Question(measures="nCG@6 nDCG@10", runs_of=runs_of)
-    scored = {name: first.finish_run(qrels, run, first.score_run(qrels, run), None) for name, (run,) in systems.items()}
-    asked = Question(measures="nCG@6 nDCG@10", runs_of=runs_of, **options)
-    found = compare_scores(asked, qrels.query_ids, scored)
+def test_runs_that_were_scored_once_serve_comparisons_with_other_options(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[Any] = []
+    monkeypatch.setattr(
+        shared_steps, "score_run", lambda *args, **given: (scored.append(args), score_run(*args, **given))[1]
+    )
+    x = gg.Experiment(QRELS, SYSTEMS)
+    x.compare("nCG@6 nDCG@10")
+    of_experiment = {name: options[name] for name in options if name in ("alpha", "seed")}
+    found = x.with_(**of_experiment).compare(
+        "nCG@6 nDCG@10", **{name: value for name, value in options.items() if name not in of_experiment}
+    )
+    assert len(scored) == len(SYSTEMS)
+    monkeypatch.undo()
     wanted = gg.compare(QRELS, SYSTEMS, "nCG@6 nDCG@10", **options)
     assert found.signature == wanted.signature and found.notes == wanted.notes
     for name in ("pairs", "means", "groups", "detectable", "noise"):

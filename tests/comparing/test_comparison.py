@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing import Comparison, compare
+from goodgain import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES

@@ -17,7 +17,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.searches import normalise_queries
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.results import read_results
@@ -513,7 +512,7 @@ def test_a_large_file_read_in_blocks_gives_the_same() -> None:
     runs = {name: gg.read_run(folder / f"{name}.run") for name in ("quick", "late")}
     blocks = {name: RunFile(folder / f"{name}.run", "close", 1, is_text=True, block=2_000) for name in runs}
     qrels = gg.read_qrels(folder / "qrels.txt")
-    found, expected = (explain_runs(qrels, one, "CG@3 SRE") for one in (blocks, runs))
+    found, expected = (gg.Experiment(qrels, one).explain("quick", "late", "CG@3 SRE") for one in (blocks, runs))
     assert found.to_text("json") == expected.to_text("json")
 
 

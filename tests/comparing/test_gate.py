@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import goodgain as gg
+from goodgain import compare
 from goodgain.cli.shared_options import name_systems
-from goodgain.comparing import compare
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.comparing.requirements import check_requirements
 from goodgain.errors import InputError, MeasureError

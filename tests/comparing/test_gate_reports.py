@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing import compare
+from goodgain import compare
 from goodgain.comparing.gate_reports import write_comment, write_junit
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.comparing.requirements import check_requirements

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing import Comparison, compare
+from goodgain import Comparison, compare
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES, many, quietly
 from tests.support.command import run_command

@@ -21,6 +21,14 @@ QRELS, QUICK, LATE = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
 LABELS = {"q1": {"a#1": 3, "b": 0, "c": 2}, "q2": {"a#2": 3, "d": 1}}
+BY_ITERATION = pl.DataFrame(
+    {
+        "query_id": ["q1", "q1", "q2"],
+        "iteration": ["1", "2", "1"],
+        "doc_id": ["a#1", "a#1", "d"],
+        "relevance": [3, 3, 2],
+    }
+)
 RUN = pl.DataFrame(
     {
         "query_id": ["q1", "q1", "q1", "q2"],
@@ -40,7 +48,8 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "errors": ({}, {"errors": "skip"}),
     "columns": ({}, {"columns": {"turn": "iteration"}}),
 }
-SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
+    "labels": ({"labels": None}, {"labels": "iteration"}),
     "rel": ({}, {"rel": 1}),
     "order": ({}, {"order": "last"}),
     "provider": ({}, {"provider": "pytrec_eval"}),
@@ -66,6 +75,10 @@ COMPARE = SCORE | {
 INPUTS = {"qrels", "run", "systems", "measures", "iterations", "require", "baseline_file", "source"}
 
 
+def choose_qrels(options: dict[str, Any]) -> Any:
+    return BY_ITERATION if "labels" in options else LABELS
+
+
 def sign_run(**options: Any) -> dict[str, Any]:
     source = RUN.drop("iteration") if options.get("columns") else RUN
     return gg.evaluate(LABELS, gg.read_run(source, **options), "nCG nDCG@10").signature
@@ -74,13 +87,13 @@ def sign_run(**options: Any) -> dict[str, Any]:
 def sign_scores(**options: Any) -> dict[str, Any]:
     run = RUN.drop("iteration") if options.get("columns") else RUN
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
-    return gg.evaluate(LABELS, several, "nCG nDCG@10", **options).signature
+    return gg.evaluate(choose_qrels(options), several, "nCG nDCG@10", **options).signature
 
 
 def sign_comparison(**options: Any) -> dict[str, Any]:
     run = RUN.drop("iteration") if options.get("columns") else RUN
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
-    return gg.compare(LABELS, {"old": run, "new": several}, "nCG nDCG@10", **options).signature
+    return gg.compare(choose_qrels(options), {"old": run, "new": several}, "nCG nDCG@10", **options).signature
 
 
 @pytest.mark.parametrize(

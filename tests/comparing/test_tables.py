@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import goodgain as gg
-from goodgain.comparing import Comparison, compare
+from goodgain import Comparison, compare
 from goodgain.comparing.comparison_tables import FORMS
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly

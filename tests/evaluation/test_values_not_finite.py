@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing import compare
+from goodgain import compare
 from goodgain.errors import GoodgainNotice
 from tests.support.tables import in_one_search
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import random
 import warnings
@@ -18,6 +19,7 @@ from goodgain.comparing import pairs_table
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
 from goodgain.experiments.kept_results import make_key
+from goodgain.options import OPTIONS
 from goodgain.reporting import iteration_curves
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -170,45 +172,8 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
     assert any(differ(changed[analysis], first[analysis]) for analysis in ANALYSES)
 
 
-def test_analyses_are_those_of_the_doors() -> None:
-    qrels, frames = make_runs(2)
-    runs = [frame.rename({"step": "iteration"}) for frame in frames]
-    systems: dict[str, Any] = {"old": [runs[0], runs[1]], "new": runs[2], "third": runs[3]}
-    mapped: dict[str, Any] = {"documents": r"^(.+)#\d+$", "documents_of": "run"}
-    groups = pl.DataFrame({"query_id": [*qrels], "group": ["x", "y"] * 11})
-    x = gg.Experiment(qrels, systems, rel=1, **mapped)
-    single = gg.Experiment(qrels, {"new": runs[2]}, rel=1, **mapped)
-    compare_results(
-        single.evaluate(MEASURES, groups=groups), gg.evaluate(qrels, runs[2], MEASURES, rel=1, groups=groups, **mapped)
-    )
-    several = gg.Experiment(qrels, {"old": systems["old"]}, rel=1, missing="absent", **mapped)
-    compare_results(
-        several.evaluate(MEASURES), gg.evaluate(qrels, systems["old"], MEASURES, rel=1, missing="absent", **mapped)
-    )
-    own: dict[str, Any] = {
-        "baseline": "old",
-        "groups": groups,
-        "require": ["SRR@6<=.5"],
-        "detect": 0.1,
-        "iterations": 2,
-    }
-    compare_results(x.compare(MEASURES, **own), gg.compare(qrels, systems, MEASURES, rel=1, **own, **mapped))
-    compare_results(x.curve("nCG SRR"), gg.curve(qrels, systems, "nCG SRR", rel=1, **mapped))
-    compare_results(x.curve("nCG", over="results"), gg.curve(qrels, systems, "nCG", rel=1, over="results", **mapped))
-    compare_results(x.spend(), gg.spend(qrels, systems, rel=1, **mapped))
-    compare_results(single.ledger("nCG").drop("system"), gg.ledger(qrels, runs[2], rel=1, measures="nCG", **mapped))
-    compare_results(single.coverage(), gg.coverage(qrels, {"new": runs[2]}, **mapped))
-    compare_results(single.pr_curve(points="all"), gg.pr_curve(qrels, {"new": runs[2]}, points="all", **mapped))
-
-
-def test_explain_check_and_tables_beside_are_those_of_the_doors() -> None:
+def test_required_lines_of_an_experiment_are_those_of_a_comparison() -> None:
     x = gg.Experiment(QRELS, SYSTEMS)
-    compare_results(x.explain("quick", "late", "nCG@3"), gg.explain(QRELS, SYSTEMS["quick"], SYSTEMS["late"], "nCG@3"))
-    compare_results(x.spend(COSTS, per_query=True), gg.spend(QRELS, SYSTEMS, COSTS, per_query=True))
-    over: dict[str, Any] = {"over": "tokens", "costs": COSTS}
-    compare_results(x.curve("nCG", **over), gg.curve(QRELS, SYSTEMS, "nCG", **over))
-    found = x.compare(MEASURES, outcomes=OUTCOMES, groups=GROUPS_FILE)
-    compare_results(found, gg.compare(QRELS, SYSTEMS, MEASURES, outcomes=OUTCOMES, groups=GROUPS_FILE))
     lines = ["nCG@6>=baseline-1", "SRR@6<=1"]
     wanted = gg.check(gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", baseline="quick"), lines)
     assert list(map(str, x.check(lines))) == list(map(str, wanted))
@@ -218,6 +183,22 @@ def test_explain_check_and_tables_beside_are_those_of_the_doors() -> None:
     assert [one.holds for one in alone.check("SRR@6<=1")] == [True]
     with pytest.raises(AssertionError, match="SRR@6<=0"):
         alone.check("SRR@6<=0")
+
+
+@pytest.mark.parametrize(
+    ("door", "method"),
+    [(gg.evaluate, "evaluate"), (gg.compare, "compare"), (gg.curve, "curve"), (gg.ledger, "ledger"), (gg.explain, "explain"),
+     (gg.report, "report"), (gg.coverage, "coverage"), (gg.pr_curve, "pr_curve"), (gg.spend, "spend")],
+)  # fmt: skip
+def test_a_door_has_the_arguments_of_its_method_and_names_each_option_of_an_experiment(door: Any, method: str) -> None:
+    given = inspect.signature(door).parameters
+    own = [*inspect.signature(getattr(gg.Experiment, method)).parameters][1:]
+    options = [name for name in given if name in OTHERS]
+    assert [name for name in given if name not in options and name not in ("qrels", "run", "runs", "systems")] == own
+    assert all(f"\n        {name}: " in door.__doc__ for name in options) and "{options}" not in door.__doc__
+    assert all(given[name].default == OPTIONS[name].default for name in options)
+    with pytest.raises(TypeError, match="depth"):
+        door(*("x" for one in given.values() if one.default is one.empty), depth=1)
 
 
 def test_a_baseline_file_stands_for_a_system(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.counting.run_in_blocks import RunFile
+from goodgain.reporting.precision_recall import find_hits
+from goodgain.reporting.precision_recall import interpolate as interpolate_hits
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape
 from tests.support.random_runs import make_case as make_agent_case
@@ -188,3 +190,13 @@ def test_frames_of_an_engine_give_the_same_curves_and_pool() -> None:
 def test_wrong_options_are_errors(options: dict[str, object], message: str) -> None:
     with pytest.raises(gg.GoodgainError, match=message):
         gg.pr_curve({"q": {"a": 1}}, {"x": {"q": {"a": 1.0}}}, **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("per_query", [False, True])
+def test_all_curves_of_precision_come_from_the_same_hits(per_query: bool) -> None:
+    qrels, run = gg.read_qrels("qrels_examples/two_agents/qrels.txt"), gg.read_run("qrels_examples/two_agents/late.run")
+    hits, _ = find_hits(qrels, run, 1, "seen")
+    for points in ("eleven", "all"):
+        found = interpolate_hits(hits, qrels.query_ids, points=points, per_query=per_query)  # type: ignore[arg-type]
+        wanted = gg.pr_curve(qrels, {"late": run}, points=points, per_query=per_query)  # type: ignore[arg-type]
+        assert_frame_equal(found.select(pl.lit("late").alias("system"), pl.all()), wanted, check_exact=True)

@@ -10,7 +10,6 @@ import pytest
 
 import goodgain as gg
 from goodgain.comparing.causes import divide_measure
-from goodgain.comparing.explanation import search_systems
 from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
 from goodgain.reporting.page_sentences import describe_comparison, describe_method, describe_one
 from tests.comparing.test_sentences_of_compare import BY_HAND, make_inputs, table_by_hand, write_frame
@@ -90,7 +89,7 @@ def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gg.GoodgainNotice)
         scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
-        searched = search_systems(qrels, {"A": frame}, [parts])
+        searched = gg.Experiment(qrels, {"A": frame})._analyses.search([parts], {"A": "A"})
     results: Results = read_results_of(["A"], None).spell_as(searched)
     iterations = tabulate_iterations(searched, 2, results)
     means, rest = describe_one("A", scores, "CG@2", iterations)

@@ -15,19 +15,17 @@ from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, ga
 from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.compare_systems import compare as compare_runs
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_question import add_counts, add_fixed_iterations
+from goodgain.comparing.comparison_question import add_fixed_iterations
 from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
 from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
-from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
-from goodgain.evaluation import evaluate as run_evaluate
+from goodgain.experiments.experiment import Experiment
 from goodgain.formats.query_tables import read_outcomes
-from goodgain.measures.names import parse_measures
+from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
@@ -93,7 +91,6 @@ def compare(
     qrels: str,
     runs: tuple[str, ...],
     measures: tuple[str, ...],
-    rel: float | None,
     baseline: str | None,
     required: tuple[str, ...],
     family: str | None,
@@ -115,26 +112,22 @@ def compare(
     inputs = [qrels, kept, groups, outcomes, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
     solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
-    lines = [parse_requirement(text, rel=rel, outcomes=solved) for text in required]
-    reading = {name: settings.pop(name) for name in shared.READING}
+    lines = [parse_requirement(text, rel=settings["rel"], outcomes=solved) for text in required]
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
+        x = shared.make_experiment(qrels, runs, settings)
         wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
-        if gate.write_baseline is not None and kept is None and len(systems) == 1:
-            if required or gate.junit or gate.comment or plot or groups or baseline or settings["bounds"]:
+        if gate.write_baseline is not None and kept is None and len(x.systems) == 1:
+            if required or gate.junit or gate.comment or plot or groups or baseline or x.options["bounds"]:
                 raise InputError(
                     "one run can only write a baseline. Leave out --require, --junit, --comment, --plot, --groups, "
                     "--baseline and --bounds, or check one run with goodgain evaluate --require"
                 )
-            _write_one(judged, systems, wanted, gate.write_baseline, rel, settings | {"columns": reading["columns"]})
+            _write_one(x, wanted, gate.write_baseline, settings)
             return
-        base = baseline or (None if kept else _find_baseline(lines, list(systems), settings["against"]))
-        columns = reading["columns"]
+        base = baseline or (None if kept else _find_baseline(lines, x.systems, settings["against"]))
         with show_progress():
-            comparison = compare_runs(
-                judged, systems, wanted, rel=rel, baseline=base, require=lines, columns=columns, **settings
-            )
+            comparison = x.compare(wanted, baseline=base, require=lines, **settings)
         command = click.get_current_context().command
         comparison = replace(comparison, notes=tuple(name_options(note, command) for note in comparison.notes))
         if not brief:
@@ -147,12 +140,12 @@ def compare(
     if gate.comment is not None:
         measure, system, against, has_causes = choose_change(comparison, outcomes_of_lines)
         explanation = None
-        if has_causes and against in systems:
+        if has_causes and against in x.systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                explanation = explain_runs(judged, {name: systems[name] for name in (against, system)}, measure)
+                explanation = x.explain(against, system, measure)
         write_output(write_comment(comparison, outcomes_of_lines, explanation), shared.Output("markdown", gate.comment))
     if gate.write_baseline is not None:
-        comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))
+        comparison.write_baseline(gate.write_baseline, baseline or x.systems[0])
         shared.say(f"written: {gate.write_baseline}")
     exit_if_failed(outcomes_of_lines)
 
@@ -176,15 +169,10 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
         print_frame(stack_groups(comparison), output)
 
 
-def _write_one(
-    qrels: Any, systems: dict[str, Any], measures: list[Any], path: Path, rel: float | None, settings: dict[str, Any]
-) -> None:
+def _write_one(x: Experiment, measures: list[Any], path: Path, settings: dict[str, Any]) -> None:
     """Write the baseline file of a single run."""
-    (name, run), *_ = systems.items()
-    asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=rel), settings["iterations"]))
-    scores = run_evaluate(
-        qrels, run, asked, **{option: settings[option] for option in ("order", "provider", "columns", "missing")}
-    )
+    asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=x.options["rel"]), settings["iterations"]))
+    ((name, scores),) = x.score_each(asked).items()
     outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])
     write_baseline(leave_out_empty(scores, asked), path, system=name, outcomes=outcomes)
     shared.say(f"signature: {format_signature(scores.signature)}")

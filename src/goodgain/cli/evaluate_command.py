@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,15 @@ from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.run_opening import map_documents
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems
-from goodgain.evaluation import score_replicates
+from goodgain.errors import InputError, MeasureError
+from goodgain.experiments.experiment import Experiment
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.formats.systems import name_runs
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
-from goodgain.measures.thresholds import warn_of_labels
+from goodgain.options import DOCUMENTS
 
 
 @shared.command(
@@ -67,7 +66,6 @@ def evaluate(
     qrels: str,
     arguments: tuple[str, ...],
     measures: tuple[str, ...],
-    rel: float | None,
     required: tuple[str, ...],
     family: str | None,
     junit: Path | None,
@@ -77,14 +75,10 @@ def evaluate(
     output: shared.Output,
     full: bool,
     rows: str,
-    provider: str | None,
     mean: str,
-    bounds: bool,
     human: str | None,
     groups: Path | None,
-    missing: str,
-    order: str,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
@@ -92,6 +86,7 @@ def evaluate(
     Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
     query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
+    bounds, rel = options["bounds"], options["rel"]
     if no_summary and not by_query:
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
@@ -100,7 +95,9 @@ def evaluate(
         raise InputError(f"--require checks arithmetic means; leave out --mean {mean}")
     if groups is not None and (bounds or mean != MEANS[0]):
         raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
-    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):
+    if human is not None and (
+        by_query or bounds or mean != MEANS[0] or options["order"] != "seen" or groups or required
+    ):
         raise InputError(
             "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
         )
@@ -121,21 +118,13 @@ def evaluate(
     shared.check_outputs([output.path, junit], [qrels, human, *shared.find_files(runs)])
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
-        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=human is None)
-        several = len(systems) > 1
-        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
-        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
-        scores: dict[str, Scores] = {}
-        with show_progress(), NoticesOfSystems() as notices:
-            with notices.of():
-                warn_of_labels(judged.frame, asked, rel=rel, provider=provider)
-            for name, source in systems.items():
-                replicates, _ = name_runs({name if several else "": source})
-                scores[name] = score_replicates(
-                    judged, replicates, asked, notices, missing=missing, columns=reading["columns"], **options
-                )
+        names = [*shared.find_systems(runs)]
+        x = shared.make_experiment(qrels, runs, options, replicates=human is None, name_alone=False)
+        with show_progress():
+            scores = dict(zip(names, x.score_each(asked, groups=groups).values(), strict=True))
+        grouped = None if groups is None else read_groups(groups, x.opened.qrels.query_ids)
         if human is not None:
-            values = _list_corrected_means(judged, _read_people(human, runs, reading), systems, asked)
+            values = _list_corrected_means(x, names, _read_people(human, x), asked)
         else:
             values = [
                 *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
@@ -145,9 +134,12 @@ def evaluate(
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
-        _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
-    notes = tuple(name_options(text, click.get_current_context().command) for text in notices.texts)
-    exit_if_failed(check_lines({name: replace(of, notes=notes) for name, of in scores.items()}, lines, junit, family))
+        _print_signature(found, of_mean, f"{name}: " if len(scores) > 1 else "", brief=brief)
+    command = click.get_current_context().command
+    told = {
+        name: replace(of, notes=tuple(name_options(text, command) for text in of.notes)) for name, of in scores.items()
+    }
+    exit_if_failed(check_lines(told, lines, junit, family))
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:
@@ -187,20 +179,20 @@ def _list_means(
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
 
 
-def _read_people(human: str, runs: Sequence[str], reading: Mapping[str, Any]) -> Qrels:
+def _read_people(human: str, x: Experiment) -> Qrels:
     """Return people's labels with the ids of the qrels: --documents maps both alike."""
     from goodgain.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
-    mapping = {name: reading[name] for name in ("documents", "documents_of", "chunks")}
+    mapping = {option.name: x.options[option.name] for option in DOCUMENTS}
     if mapping["documents"] is not None:
-        unmapped = {"documents": None, "documents_of": "both", "chunks": "collapse"}
-        people, _ = map_documents(people, shared.open_systems(None, runs, **{**reading, **unmapped})[1], **mapping)
+        unmapped = x.with_(documents=None, documents_of="both", chunks="collapse").opened.runs
+        people, _ = map_documents(people, unmapped, **mapping)
     return people
 
 
 def _list_corrected_means(
-    qrels: Qrels, people: Qrels, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
+    x: Experiment, names: Sequence[str], people: Qrels, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     """Return the means under a model's labels, corrected by people's, each with its interval."""
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
@@ -211,7 +203,8 @@ def _list_corrected_means(
         raise InputError("--human corrects means, and these measures are sums. Name another measure")
     from goodgain.judging.conclusions_from_model_labels import estimate_means
 
-    found = {system: estimate_means(people, qrels, run, averaged) for system, run in systems.items()}
+    qrels, runs, *_ = x.opened
+    found = {name: estimate_means(people, qrels, run, averaged) for name, run in zip(names, runs.values(), strict=True)}
     one = next(iter(next(iter(found.values())).values()))
     shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
     return [

@@ -12,8 +12,8 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.reporting import iteration_curves, ledger_and_coverage, spend_totals
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
+from goodgain.reporting.spend_totals import describe_spend
 from goodgain.reporting.spends import OVER, format_amount
 
 
@@ -32,10 +32,9 @@ def ledger(
     qrels: str,
     run: str,
     measures: tuple[str, ...],
-    rel: float | None,
     output: shared.Output,
     spreadsheet: bool,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Print what each iteration of each query found: results, repeats, good documents, gain.
 
@@ -43,10 +42,8 @@ def ledger(
     prints means over all queries.
     """
     shared.check_outputs([output.path], [qrels, run])
-    judged, systems = shared.open_systems(qrels, [run], **reading)
-    (searched,) = systems.values()
-    frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
-    print_frame(frame, output, spreadsheet=spreadsheet)
+    x = shared.make_experiment(qrels, [run], options, replicates=False, name_alone=False)
+    print_frame(x.ledger(measures or None).drop("system"), output, spreadsheet=spreadsheet)
 
 
 @shared.command(
@@ -114,21 +111,16 @@ def curve(
     """
     inputs = [qrels, *shared.find_files(runs), *costs, outcomes]
     shared.check_outputs([plot, output.path], inputs)
-    reading = {name: options.pop(name) for name in shared.READING}
-    judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
+    x = shared.make_experiment(qrels, runs, options)
     spent = [*costs] or None
     of_curve = spent if over and OVER[over] is None else None
     is_table, is_asked = output.form == "table", bool(spent or over or outcomes or price_per_search is not None)
     lines: list[str] = []
     with show_progress():
-        frame = iteration_curves.curve(
-            judged, systems, measures, upto=upto, over=over, costs=of_curve, at=at, **options
-        )
+        frame = x.curve(measures, upto=upto, over=over, costs=of_curve, at=at)
         if is_table or is_asked:
-            totals = spend_totals.spend(
-                judged, systems, spent, outcomes=outcomes, price_per_search=price_per_search, **options
-            )
-            lines = list(spend_totals.describe_spend(totals, price_per_search))
+            totals = x.spend(spent, outcomes=outcomes, price_per_search=price_per_search)
+            lines = list(describe_spend(totals, price_per_search))
     if output.form == "table":
         _print_tables(frame, output, rows=rows, places=places)
     else:

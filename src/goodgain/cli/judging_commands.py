@@ -10,6 +10,7 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.counting.run_opening import open_systems
 from goodgain.errors import InputError
 from goodgain.files.opening import container
 from goodgain.files.writing import write_frame
@@ -27,6 +28,7 @@ from goodgain.judging.conclusions_from_model_labels import (
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
+from goodgain.options import DOCUMENTS, READING
 
 
 @shared.command(
@@ -56,9 +58,9 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     """
     pooling.check_sheet_name(output)
     shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"]])
-    reading = {name: options.pop(name) for name in shared.READING}
-    judged, systems = shared.open_systems(qrels, runs, **reading)
-    pooled = pooling.pool(systems, qrels=judged, columns=reading["columns"], **options)
+    reading = {option.name: options.pop(option.name) for option in (*READING, *DOCUMENTS)}
+    judged, opened = open_systems(qrels, shared.find_single_runs(runs), **reading)
+    pooled = pooling.pool(opened, qrels=judged, columns=reading["columns"], **options)
     pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")

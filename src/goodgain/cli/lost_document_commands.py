@@ -12,7 +12,6 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, open_console, print_frame, print_values, write_output
 from goodgain.comparing import use_of_documents
-from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import InputError
@@ -43,14 +42,13 @@ def explain(
     base: str,
     new: str,
     measures: tuple[str, ...],
-    rel: float | None,
     query: str | None,
     results: tuple[Path, ...],
     uses: Path | None,
     top: int,
     output: shared.Output,
     spreadsheet: bool,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
@@ -62,10 +60,10 @@ def explain(
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
     shared.check_outputs([output.path], [qrels, *shared.find_files([base, new]), *results, uses])
     with notices_after_output(full=True):
-        judged, systems = shared.open_systems(qrels, [base, new], **reading, replicates=True)
+        x = shared.make_experiment(qrels, [base, new], options)
         opened = list(results) if results else None
         with show_progress():
-            explained = explain_runs(judged, systems, list(measures), results=opened, uses=uses, top=top, rel=rel)
+            explained = x.explain(x.systems[0], x.systems[1], list(measures), results=opened, uses=uses, top=top)
         if output.form == "table":
             open_console(sys.stdout).print(*render_on_terminal(explained, query), sep="\n")
         elif output.form in FORMS:

@@ -18,8 +18,9 @@ from goodgain.cli.log_commands import group_traces, reading_options
 from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
-from goodgain.experiments.experiment import Experiment
-from goodgain.reporting.report import FORMATS, MEASURES, choose_format, write_report
+from goodgain.experiments.reports import gather_evidence
+from goodgain.experiments.shared_arguments import OF_REPORTS
+from goodgain.reporting.report import FORMATS, choose_format, write_report
 
 
 @shared.command(
@@ -31,7 +32,8 @@ from goodgain.reporting.report import FORMATS, MEASURES, choose_format, write_re
 @shared.qrels_argument
 @shared.runs_argument
 @shared.measures_option(
-    "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.", default=[MEASURES]
+    "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.",
+    default=[OF_REPORTS],
 )
 @shared.rel_option
 @shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
@@ -67,14 +69,11 @@ def report(
     found = choose_format(path or Path(), form)
     tables = (options[name] for name in ("queries", "uses", "groups"))
     shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, *tables])
-    reading = {name: options.pop(name) for name in shared.READING}
     command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):
-        judged, systems = shared.open_systems(qrels, runs, **reading, replicates=True)
+        x = shared.make_experiment(qrels, runs, options)
         with show_progress():
-            shared_options = {name: options.pop(name) for name in ("rel", "order", "provider")}
-            experiment = Experiment(judged, systems, **shared_options)
-            made = experiment.gather_evidence(list(measures), results=list(results) or None, command=command, **options)
+            made = gather_evidence(x, list(measures), results=list(results) or None, command=command, **options)
             program = click.get_current_context().find_root().command
             made = replace(made, doubts=tuple(name_options(doubt, program) for doubt in made.doubts))
             text = write_report(made, found, spreadsheet=spreadsheet)

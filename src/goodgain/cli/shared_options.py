@@ -8,20 +8,21 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goodgain import options
 from goodgain.comparing.comparison_tables import PLACES, ROWS
-from goodgain.counting import run_opening
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
 from goodgain.formats.systems import find_likely_replicates, number_repeats
-from goodgain.options import OPTIONS
+from goodgain.options import DOCUMENTS, OPTIONS, READING
 from goodgain.reporting.plots.pictures import check_picture_name
+
+if TYPE_CHECKING:
+    from goodgain.experiments.experiment import Experiment
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -119,9 +120,9 @@ def declared_options(*names: str) -> Decorator:
 
 columns_option = declared_option("columns", callback=_parse_columns)
 rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
-#: The options of reading: arguments of `open_systems`.
-READING = tuple(option.name for option in (*options.READING, *options.DOCUMENTS))
-reading_options = join_options(*(columns_option if name == "columns" else declared_option(name) for name in READING))
+reading_options = join_options(
+    *(columns_option if one.name == "columns" else declared_option(one.name) for one in (*READING, *DOCUMENTS))
+)
 
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
@@ -209,13 +210,17 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
             known.add(path)
 
 
-def open_systems(
-    qrels: str | None, runs: Sequence[str], *, replicates: bool = False, **reading: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Read the qrels, if given, and open each run under the name of its system; with `replicates` a list of several."""
-    named = find_systems(runs) if replicates else find_single_runs(runs)
-    judged, opened = run_opening.open_systems(qrels, named, **reading)
-    return judged, {name: of if len(of) > 1 else of[0] for name, of in opened.items()}
+def make_experiment(
+    qrels: str, runs: Sequence[str], options: dict[str, Any], *, replicates: bool = True, name_alone: bool = True
+) -> Experiment:
+    """Return the experiment of a command; its options leave `options`. `name_alone=False`: notices do not name one system."""
+    named: dict[str, Any] = dict(find_systems(runs) if replicates else find_single_runs(runs))
+    if len(named) == 1 and not name_alone:
+        named = {"": next(iter(named.values()))}
+    from goodgain.experiments.analyses import OF_OPENED
+    from goodgain.experiments.experiment import Experiment
+
+    return Experiment(qrels, named, **{name: options.pop(name) for name in OF_OPENED if name in options})
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,123 +21,17 @@ from goodgain.comparing.replicate_tables import (
     tabulate_detectable,
     tabulate_replicates,
 )
-from goodgain.comparing.required_lines import Requirement
 from goodgain.comparing.use_of_documents import FUNNEL
-from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, use_each
-from goodgain.errors import collect_notices, notice
-from goodgain.formats import Run
-from goodgain.formats.any_source import Columns
+from goodgain.errors import notice
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
-from goodgain.formats.systems import check_systems, name_runs, stack_systems
-from goodgain.measures.names import Measures, find_direction, needs_results
+from goodgain.formats.systems import stack_systems
+from goodgain.measures.names import find_direction, needs_results
 from goodgain.measures.replicate_scores import average_scores, sign_reading
 from goodgain.measures.scores import Scores
-from goodgain.measures.thresholds import warn_of_labels
 
 _VALUES = ("query_id", "measure", "system", "value")
-
-
-def compare(
-    qrels: Any,
-    systems: Mapping[str, Any],
-    measures: Measures,
-    *,
-    rel: float | None = None,
-    baseline: str | None = None,
-    against: str | None = None,
-    iterations: int | Sequence[int] | None = None,
-    seed: int = 42,
-    resamples: int = 9_999,
-    alpha: float = 0.05,
-    order: str = "seen",
-    provider: str | None = None,
-    bounds: bool = False,
-    groups: Any = None,
-    outcomes: Any = None,
-    baseline_file: str | os.PathLike[str] | None = None,
-    missing: str = "zero",
-    require: Iterable[str | Requirement] = (),
-    pass_k: int | None = None,
-    detect: float | None = None,
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> Comparison:
-    """Compare two or more systems on any measures, ours and those of ir_measures.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        systems: name -> what `read_run` takes, or a list of several runs of the system (replicates); two or more. Values of
-            replicates are averaged query by query, and all tests are over queries.
-        measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
-            that only a provider of ir_measures knows, higher is better.
-        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
-        baseline: the system to compare all others with; None compares all pairs, a later system with an earlier one.
-        against: `previous` compares each system only with the one before it, for the stages of a pipeline. Holm's
-            method then corrects over these pairs only.
-        iterations: also compare measures of ours without @ at each fixed iteration 1..iterations. A list has them
-            compared at exactly these iterations.
-        seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
-        resamples: number of resamples of the test and of the bootstrap; at most 1,000,000.
-        alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most alpha. The level
-            of the interval is 1 - alpha.
-        order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
-        provider: the provider of ir_measures for the classic measures.
-        bounds: also return the range of means and differences once unjudged documents are labelled, each from 0 to the
-            largest label of the qrels and alike for all systems. Measures that a provider computes, or that can fall
-            when a label rises, have no bounds. Runs are read into memory.
-        groups: a file or a frame of query_id and group, to compare on each group of queries too.
-        outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
-            compared as one more measure, for which higher is better, and correlated with the others. `funnel(...).per_query`
-            is such a frame: its columns have their own directions.
-        baseline_file: a file of `Comparison.write_baseline`, to compare with; its system is called `baseline`. One run is
-            enough then.
-        missing: what a judged query is that one of several runs lacks: `zero` scores it as a query without a search, as
-            everywhere; `absent` leaves this run out for this query, unless all runs lack it.
-        require: lines such as `nCG@3>=0.5`, for `flips`; their measures are compared too. `check_requirements` checks them.
-        pass_k: k of `flips`; None: the smallest number of runs of a query.
-        detect: the difference for `detectable`; None: the observed one.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        documents, documents_of, chunks: as in `evaluate`.
-
-    Returns:
-        A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
-        A pair leaves out the queries for which one of both systems has no value. Where lower is better, a share of the
-        results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries.
-
-    Raises:
-        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
-            two systems that share no judged query, or a baseline file of other judgments.
-        MeasureError: a measure is unknown, or cannot be computed from this input.
-
-    Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
-
-    >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
-    >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
-    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
-    >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
-    [('new', 'old', 1.0, 6, 0.03125, 'better')]
-    """
-    runs, runs_of = name_runs(check_systems(systems, least=2 if baseline_file is None else 1))
-    question = Question(
-        measures=measures, runs_of=runs_of, rel=rel, baseline=baseline, against=against, iterations=iterations, seed=seed,
-        resamples=resamples, alpha=alpha, order=order, provider=provider, bounds=bounds, groups=groups, outcomes=outcomes,
-        baseline_file=baseline_file, missing=missing, require=[*require], pass_k=pass_k, detect=detect,
-    )  # fmt: skip
-    judged, runs = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    of_labels: list[Note] = []
-    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
-        warn_of_labels(judged.frame, question.asked, rel=rel, provider=provider)
-    kept = question.read_baseline(judged)
-
-    def score(run: Run | RunFile) -> ScoredRun:
-        return question.finish_run(judged, run, question.score_run(judged, run), kept)
-
-    return compare_scores(question, judged.query_ids, use_each(judged, runs, score, columns=columns), kept, of_labels)
 
 
 def compare_scores(

@@ -17,12 +17,10 @@ from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError, check_whole_number
-from goodgain.evaluation import score_run
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, find_results_counts, needs_results, parse_measures
+from goodgain.measures.names import Measures, add_counts, parse_measures
 from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import check_missing, leave_out_empty
 from goodgain.measures.scores import Scores
@@ -140,12 +138,6 @@ class Question:
             return None
         return read_baseline(self.baseline_file, qrels, self.needed, order=self.order, missing=self.missing)
 
-    def score_run(self, qrels: Qrels, run: Run | RunFile) -> Scores:
-        """Score a run on all needed measures; notices are on those that were asked."""
-        options: dict[str, Any] = {"order": self.order, "provider": self.provider, "bounds": self.bounds}
-        unasked = [measure for measure in self.needed if measure not in self.asked]
-        return score_run(qrels, run, self.needed, rel=self.rel, **options, low=False, unasked=unasked)
-
     def finish_run(self, qrels: Qrels, run: Run | RunFile, scores: Scores, kept: Scores | None) -> ScoredRun:
         """Leave out the values of queries without results; check that it was read and scored as the baseline file."""
         if kept is not None:
@@ -180,12 +172,6 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
     if baseline is not None:
         return [(system, names.index(baseline)) for system in every if names[system] != baseline]
     return [(system, other) for other in every for system in every[other + 1 :]]
-
-
-def add_counts(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures, and the counts of iterations and results that a comparison of them needs."""
-    counted = find_results_counts(one for one in measures if not needs_results(one))
-    return parse_measures([*measures, NumIter, NumResults, *counted.values()])
 
 
 def add_fixed_iterations(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -13,30 +12,20 @@ from goodgain.comparing.causes import (
     Parts,
     Searched,
     add_up,
-    divide_measure,
     find_causes,
-    find_documents,
     find_unjudged,
     tabulate_queries,
 )
-from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, render_on_terminal, write_explanation
 from goodgain.comparing.rendering import write_html, write_plain
-from goodgain.comparing.searches import Results, read_results_of, tabulate_iterations
-from goodgain.comparing.use_of_documents import USES_OF, add_uses, check_uses
-from goodgain.counting.coverage import measure_coverage
+from goodgain.comparing.searches import Results, tabulate_iterations
+from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.counting.run_opening import use_each
-from goodgain.errors import InputError, MeasureError, check_whole_number, notice
-from goodgain.evaluation import check_iterations, count_with_notices
+from goodgain.errors import MeasureError, notice
+from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
-from goodgain.formats.any_source import Columns, check_columns_used
-from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import load_run
-from goodgain.formats.systems import list_runs
 from goodgain.measures.good_gain import CG, NumDup
-from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.thresholds import find_thresholds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,68 +106,7 @@ class Explanation:
         return write_html(build_screen(self))
 
 
-def explain(
-    qrels: Any,
-    base: Any,
-    new: Any,
-    measures: Measures = "CG",
-    *,
-    results: Any = None,
-    uses: Any = None,
-    top: int = 5,
-    rel: float | None = None,
-    columns: Columns | None = None,
-) -> Explanation:
-    """Explain why a system is better or worse than another: which queries, which searches, which documents.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        base, new: what `read_run` takes. A system has the name of its file, else that of its tag. With a list of several
-            runs of a system, each run of base is explained beside each of new: query q becomes `q (1, 2)` for the first
-            run of base and the second of new.
-        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR. All with one
-            threshold.
-        results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
-            a pair of one each.
-        uses: what `funnel` takes, of both systems: says which good documents were never opened, or never cited.
-        top: how many queries to show, in each direction.
-        rel: the smallest good label, for measures that name none; None leaves it at 2.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-
-    Returns:
-        An `Explanation`. It has all queries of the qrels. It has no test: `compare` says whether a difference is real.
-
-    Raises:
-        InputError: input that cannot be read, or two systems that share no judged query.
-        MeasureError: a measure is unknown or has no causes by document, or two measures have different thresholds.
-
-    >>> qrels = {"q": {"a": 3, "b": 2}}
-    >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
-    >>> new = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
-    >>> explain(qrels, old, new).causes.rows()
-    [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
-    """
-    judged = load_qrels(qrels, columns=columns)
-    runs = [[load_run(run, columns=columns) for run in list_runs(of)] for of in (base, new)]
-    for run in chain(*runs):
-        check_columns_used(columns or {}, run, judged)
-    names = [_find_name(of) for of in runs]
-    known = names if all(names) and names[0] != names[1] else ["base", "new"]
-    return explain_runs(
-        judged, dict(zip(known, runs, strict=True)), measures, results=results, uses=uses, top=top, rel=rel
-    )
-
-
-def _find_name(runs: Sequence[Run]) -> str:
-    """Return the name of the file of a run, else its tag; nothing for several runs."""
-    run, *others = runs
-    if others:
-        return ""
-    tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
-    return run.name or (tags[0] if len(tags) == 1 else "")
-
-
-def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run | RunFile]]:
+def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
     """Return qrels and two runs in which each query stands once for each pair of a run of base and a run of new."""
     (base, of_base), (new, of_new) = runs.items()
     pairs = pl.DataFrame(
@@ -194,7 +122,7 @@ def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tup
         f"as QUERY (run of {base}, run of {new})."
     )
     paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
-    single: dict[str, Run | RunFile] = {}
+    single: dict[str, Run] = {}
     for name, of, column in ((base, of_base, "b"), (new, of_new, "n")):
         whole = [read_whole(run) for run in of]
         for run in whole:
@@ -203,56 +131,6 @@ def _pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tup
         frame = pl.concat(frames, how="diagonal")  # not every run has a tag
         single[name] = whole[0].with_frame(frame)
     return paired, single
-
-
-#: Returns what each system found, with the counts that the measures need.
-Search = Callable[[Qrels, Mapping[str, Run | RunFile], Sequence[Parts]], dict[str, Searched]]
-
-
-def explain_runs(
-    qrels: Qrels,
-    runs: Mapping[str, Run | RunFile | Sequence[Run | RunFile]],
-    measures: Measures,
-    *,
-    results: Any = None,
-    uses: Any = None,
-    top: int = 5,
-    rel: float | None = None,
-    search: Search | None = None,
-) -> Explanation:
-    """Do what `explain` does for two systems by name, each a run that was opened, or several.
-
-    `search` returns what one run of each system found; None counts them.
-    """
-    several = {name: list_runs(of) for name, of in runs.items()}
-    if all(len(of) == 1 for of in several.values()):
-        single = {name: of[0] for name, of in several.items()}
-    elif results is not None or uses is not None:
-        option = "uses=" if results is None else "results="
-        raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
-    else:
-        (qrels, single), search = _pair_runs(qrels, several), None
-    check_uses(qrels, uses)
-    check_whole_number("top", top, 0)
-    parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
-    warn_of_labels(qrels.frame, [one.measure for one in parts.values()], rel=rel)
-    opened = read_results_of([*runs], results)
-    systems = (search or search_systems)(qrels, single, [*parts.values()])
-    shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
-    if few := describe_shared_queries(shared):
-        notice(few)
-    return explain_systems(qrels, systems, parts, opened.spell_as(systems), uses=uses, top=top)
-
-
-def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts]) -> dict[str, Searched]:
-    """Return what each system found, with the counts that the measures need, and notices for what may mislead."""
-    rels = find_rels(parts)
-
-    def search(run: Run | RunFile) -> Searched:
-        whole = read_whole(run)
-        return find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
-
-    return use_each(qrels, runs, search)
 
 
 def find_rels(parts: Iterable[Parts]) -> list[float]:

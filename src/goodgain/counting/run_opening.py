@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -28,7 +28,6 @@ from goodgain.formats.any_source import (
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
-from goodgain.formats.systems import name_runs
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
@@ -71,67 +70,47 @@ def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) 
 
 def open_systems(
     qrels: Any,
-    systems: Mapping[str, Any],
+    runs: Mapping[str, Any],
     *,
-    labels: str | None = None,
-    errors: str = "raise",
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-    **numbering: Any,
-) -> tuple[Any, dict[str, list[Run | RunFile]]]:
-    """Read the qrels, unless they are None, and open each run: return system -> its runs. `numbering`: gaps= and first=."""
+    gaps: str,
+    first: int,
+    labels: str | None,
+    columns: Columns | None,
+    errors: str,
+    documents: Any,
+    documents_of: str,
+    chunks: str,
+) -> tuple[Any, dict[str, Run | RunFile]]:
+    """Read the qrels, unless they are None, and open each run; notices name it."""
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    named, names = name_runs(systems)
-    opened: dict[str, Any] = {}
-    for name, run in named.items():
-        opened[name] = open_run(run, errors=errors, columns=columns, **numbering)
-        if judged is not None:
-            check_columns_used(columns or {}, opened[name], judged)
-    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
-    return judged, {system: [opened[run] for run in of] for system, of in names.items()}
-
-
-def use_each(
-    qrels: Qrels, runs: Mapping[str, Any], use: Callable[[Run | RunFile], T], *, columns: Columns | None = None
-) -> dict[str, T]:
-    """Open each run in turn, and return name -> what `use` returns for it. Its notices name the systems that they concern."""
-    found = {}
+    opened = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                _, searched = open_qrels_and_run(qrels, run, columns=columns)
-                found[name] = use(searched)
-    return found
+                opened[name] = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+                if judged is not None:
+                    check_columns_used(columns or {}, opened[name], judged)
+    return map_documents(judged, opened, documents, documents_of, chunks)
 
 
 def map_documents(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    documents: Any,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-    *,
-    columns: Columns | None = None,
+    judged: Qrels | None, runs: Mapping[str, Run | RunFile], documents: Any, documents_of: str, chunks: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` only read the qrels.
+    """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` as they are.
 
     All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
 
     Raises:
         InputError: as for `read_document_map`, or no id of the runs and the qrels is mapped.
     """
-    judged = None if qrels is None else load_qrels(qrels, columns=columns)
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
             raise InputError("documents_of= and chunks= say how documents= is applied; give documents= too")
         return judged, dict(runs)
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
-    opened: dict[str, Any] = {name: open_run(run, columns=columns) for name, run in runs.items()}
     # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
     ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
-    found = {name: _find_mapped(mapping, run, ids) for name, run in opened.items() if mapping.of != "qrels"}
+    found = {name: _find_mapped(mapping, run, ids) for name, run in runs.items() if mapping.of != "qrels"}
     of_runs = [one.documents.filter(one.documents.is_in(ids.implode())) for one in found.values()]
     kept = pl.concat([ids.clear(), *of_runs]).unique() if mapping.of == "both" else ids.clear()
     if judged is not None:
@@ -144,6 +123,7 @@ def map_documents(
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         shown = f"'{mapping.source}'" if isinstance(mapping.source, str) else "the table"
         raise InputError(f"documents={shown} maps no id of the run or the qrels; compare it with the ids there")
+    opened: dict[str, Any] = dict(runs)
     for name, one in found.items():
         run = opened[name]
         if isinstance(run, RunFile):

@@ -4,61 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import polars as pl
 
-from goodgain.comparing.compare_systems import compare_scores
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_notes import Note
-from goodgain.comparing.comparison_question import Question
-from goodgain.comparing.explanation import Explanation, explain_runs
 from goodgain.comparing.statistical_tests import Settings, check_settings
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError, collect_notices
+from goodgain.errors import InputError
 from goodgain.experiments.shared_steps import SharedSteps
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
-from goodgain.formats.systems import check_systems, stack_systems
+from goodgain.formats.systems import stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import average_scores
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS
 from goodgain.reporting.counted_runs import SystemCounts, join_counts
 from goodgain.reporting.iteration_curves import tabulate_curve
-from goodgain.reporting.ledger_and_coverage import tabulate_ledger
-from goodgain.reporting.page_data import Evidence
 from goodgain.reporting.precision_recall import Points, interpolate
-from goodgain.reporting.report import Findings, Plan, gather_evidence
 from goodgain.reporting.spends import OVER
 
 T = TypeVar("T")
 #: The options of an experiment.
 GROUPS = (READING, DOCUMENTS, SCORING, STATISTICS)
+#: The options of an experiment on runs that were opened with their own.
+OF_OPENED = {option.name: option.default for group in GROUPS for option in group}
 
 
 class Analyses(SharedSteps):
     """Analyses by the options of an experiment; `own` are the arguments of one analysis."""
 
-    def _keep_result(self, name: str, own: Mapping[str, Any], make: Callable[[], T]) -> T:
+    def keep_result(self, name: str, own: Mapping[str, Any], make: Callable[[], T]) -> T:
         given = [(key, value) for key, value in sorted(own.items()) if value is not None]
         return self._keep(name, GROUPS, given, make)
 
     def check_settings(self, least: int = 1) -> Settings:
         """Return the options of the tests; `least` is the smallest number of resamples."""
-        return check_settings(*(self._options[option.name] for option in STATISTICS), least=least)
+        return check_settings(*(self.options[option.name] for option in STATISTICS), least=least)
 
     def warn_of_labels(self, measures: Sequence[Any], provider: str | None = None) -> None:
         """Give the notices on labels and thresholds."""
-        warn_of_labels(self.opened.qrels.frame, measures, rel=self._options["rel"], provider=provider)
+        warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None) -> dict[str, Scores]:
         """Return system -> its scores, without notes."""
-        opened, options = self.opened, self._options
+        opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
             raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run.")
         self.warn_of_labels(asked, options["provider"])
@@ -74,25 +66,6 @@ class Analyses(SharedSteps):
                 scores = replace(scores, signature=signature, by_group=by_group)
             found[name] = scores
         return found
-
-    def compare(self, measures: Measures, **own: Any) -> Comparison:
-        """Compare the systems; `own` as in `compare`, None where it is not given."""
-        asked = parse_measures(measures, rel=self._options["rel"])
-        return self._keep_result("compare", {**own, "measures": asked}, lambda: self._compare(asked, own))
-
-    def _compare(self, measures: Measures, own: Mapping[str, Any]) -> Comparison:
-        check_systems(self.systems, least=2 if own.get("baseline_file") is None else 1)
-        opened = self.opened
-        shared = {option.name: self._options[option.name] for option in (*SCORING, *STATISTICS)}
-        given = {name: value for name, value in own.items() if value is not None}
-        question = Question(measures=measures, runs_of=opened.names, **shared, **given)
-        of_labels: list[Note] = []
-        with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
-            self.warn_of_labels(question.asked, shared["provider"])
-        kept = question.read_baseline(opened.qrels)
-        scores = self.score_runs(question.asked, question.needed)
-        scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
-        return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels)
 
     def count(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
         """Return the counts of each run, with all notices."""
@@ -113,44 +86,11 @@ class Analyses(SharedSteps):
             paid = read_costs(own["costs"]) if over is not None and OVER[over] is None else None
             return tabulate_curve(counted, asked, settings, **{**own, "costs": paid})
 
-        return self._keep_result("curve", {**own, "measures": asked}, make)
+        return self.keep_result("curve", {**own, "measures": asked}, make)
 
     def draw_recalls(self, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
-        """Return the columns of `pr_curve`, for each run."""
+        """Return the columns of `pr_curve`, for each run, without the notice on low coverage."""
         hits, query_ids = self.find_hits(rel), self.opened.qrels.query_ids
         return stack_systems(
-            {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, of in hits.items()}
+            {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, (of, _) in hits.items()}
         )
-
-    def explain(self, names: Sequence[str], measures: Measures, **own: Any) -> Explanation:
-        """Explain the difference of two systems; `own` as in `explain`."""
-        opened = self.opened
-        runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
-        search = partial(self.search, names={name: opened.names[name][0] for name in names})
-        return explain_runs(opened.qrels, runs, measures, **own, rel=self._options["rel"], search=search)
-
-    def gather_evidence(self, measures: Measures, **beside: Any) -> Evidence:
-        """Return what a report shows, without its doubts."""
-        opened, plan = self.opened, Plan.of(measures, self._options["rel"])
-        if len(self.systems) > 1:
-            base = next(iter(self.systems))
-            comparison = self.compare(plan.measured, baseline=base, groups=beside.get("groups"))
-            scores = dict(comparison.scores)
-        else:
-            comparison, scores = None, self.evaluate(plan.measured)
-        firsts = {name: runs[0] for name, runs in opened.names.items()}
-        runs = {name: opened.runs[run] for name, run in firsts.items()}
-        searched = self.search(opened.qrels, runs, [plan.explained], names=firsts)
-        ledgers = self.count_runs([plan.good])
-        recalls = self.draw_recalls(plan.good).join(
-            pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
-        )
-        found = Findings(
-            scores=scores,
-            comparison=comparison,
-            searched=searched,
-            curves=self.curve(plan.curves),
-            recalls=recalls.select(pl.col("name").alias("system"), "recall", "precision"),
-            ledgers={name: tabulate_ledger(ledgers[run], plan.good) for name, run in firsts.items()},
-        )
-        return gather_evidence(opened.qrels, plan, found, **beside)

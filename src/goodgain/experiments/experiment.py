@@ -7,37 +7,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import polars as pl
 
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.gate_reports import check as check_lines
-from goodgain.comparing.required_lines import Requirement, parse_requirement
-from goodgain.comparing.requirements import Outcome, check_requirements
-from goodgain.comparing.use_of_documents import Funnel, funnel
 from goodgain.counting.coverage import measure_coverage
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError
-from goodgain.experiments.analyses import GROUPS, Analyses
+from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses
 from goodgain.experiments.kept_results import Heard, KeptResults, tell_once
+from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
+from goodgain.experiments.shared_steps import Opened
 from goodgain.experiments.system_scores import SystemScores
-from goodgain.files.opening import make_path
-from goodgain.files.writing import atomic_write
-from goodgain.formats.any_source import Columns
+from goodgain.formats import Run
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.parameters import check_rel
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_rel
-from goodgain.options import check_choice
-from goodgain.reporting import report as page
+from goodgain.options import DOCUMENTS, READING, check_choice
+from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.reporting.iteration_curves import check_curve_options, parse_curve_measures
-from goodgain.reporting.ledger_and_coverage import tabulate_ledger
-from goodgain.reporting.page_data import Evidence
 from goodgain.reporting.precision_recall import Points, check_points
 from goodgain.reporting.spend_totals import check_spend_options, tabulate_spend
+
+if TYPE_CHECKING:
+    from goodgain.comparing.comparison import Comparison
+    from goodgain.comparing.explanation import Explanation
+    from goodgain.comparing.required_lines import Requirement
+    from goodgain.comparing.requirements import Outcome
+    from goodgain.comparing.use_of_documents import Funnel
 
 
 class Experiment:
@@ -50,11 +51,7 @@ class Experiment:
     Args:
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes, or a list of several runs of the system (replicates).
-        gaps, first, labels, columns, errors: how files are read, as in `read_run` and `read_qrels`.
-        documents, documents_of, chunks: map ids of chunks to documents, as in `evaluate`.
-        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
-        order, provider, missing, bounds: as in `evaluate`.
-        seed, resamples, alpha: as in `compare`.
+        {options}
 
     Raises:
         InputError: an option is unknown, or there is no system.
@@ -68,32 +65,11 @@ class Experiment:
     [('CG@2', 'equal'), ('SRR@2', 'unclear')]
     """
 
-    def __init__(
-        self,
-        qrels: Any,
-        systems: Mapping[str, Any],
-        *,
-        gaps: str = "close",
-        first: int = 1,
-        labels: str | None = None,
-        columns: Columns | None = None,
-        errors: str = "raise",
-        documents: Any = None,
-        documents_of: str = "both",
-        chunks: str = "collapse",
-        rel: float | None = None,
-        order: str = "seen",
-        provider: str | None = None,
-        missing: str = "zero",
-        bounds: bool = False,
-        seed: int = 42,
-        resamples: int = 9_999,
-        alpha: float = 0.05,
-    ) -> None:
-        given = locals()
+    @takes_options
+    def __init__(self, qrels: Any, systems: Mapping[str, Any], **options: Unpack[ExperimentOptions]) -> None:
         self._qrels, self._systems = qrels, check_systems(systems)
         self._kept, self._told = KeptResults(), set[str]()
-        self._set_options({option.name: given[option.name] for group in GROUPS for option in group})
+        self._set_options(OF_OPENED | options)
 
     def _set_options(self, options: Mapping[str, Any]) -> None:
         for option in (option for group in GROUPS for option in group if option.choices):
@@ -101,7 +77,28 @@ class Experiment:
         self._options = dict(options)
         self._analyses = Analyses(self._qrels, self._systems, self._options, self._kept)
 
-    def with_(self, **options: Any) -> Experiment:
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems."""
+        return [*self._systems]
+
+    @property
+    def sources(self) -> tuple[Any, Mapping[str, Any]]:
+        """The qrels and systems as they were given."""
+        return self._qrels, self._systems
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options by name."""
+        return self._options
+
+    @property
+    def opened(self) -> Opened:
+        """The qrels and runs, read."""
+        with self.tell():
+            return self._analyses.opened
+
+    def with_(self, **options: Unpack[ExperimentOptions]) -> Experiment:
         """Return this experiment with other options; it shares what does not depend on them.
 
         >>> folder = "qrels_examples/redundancy/"
@@ -116,9 +113,19 @@ class Experiment:
         made._set_options(self._options | options)
         return made
 
+    def name_by_files(self) -> Experiment:
+        """Return the experiment with its systems named by the files of their single runs, else by tags, if all have one."""
+        opened = self.opened
+        runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
+        named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
+        if len(named) < len(runs):
+            return self
+        read = [option.name for group in (READING, DOCUMENTS) for option in group]
+        own = {name: value for name, value in self._options.items() if name not in read}
+        return Experiment(opened.qrels, named, **cast(ExperimentOptions, own))
+
     def __repr__(self) -> str:
-        default = Experiment(self._qrels, self._systems)._options
-        changed = [f"{name}={value!r}" for name, value in self._options.items() if value is not default[name]]
+        changed = [f"{name}={value!r}" for name, value in self._options.items() if value is not OF_OPENED[name]]
         return f"Experiment({', '.join([*self._systems, *changed])})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,10 +146,15 @@ class Experiment:
             replicate, query_id, measure, value), `systems` (name -> `Scores`) and a mean for each system and measure:
             `found["new", "nCG@3"]`.
         """
-        with self._tell() as heard:
+        scores = self.score_each(measures, groups=groups)
+        first = next(iter(scores.values()))
+        return first if len(scores) == 1 else SystemScores(scores, first.notes)
+
+    def score_each(self, measures: Measures, *, groups: Any = None) -> dict[str, Scores]:
+        """Return system -> its scores; arguments as in `evaluate`."""
+        with self.tell() as heard:
             found = self._analyses.evaluate(parse_measures(measures, rel=self._options["rel"]), groups)
-            scores = {name: replace(of, notes=heard.texts) for name, of in found.items()}
-        return next(iter(scores.values())) if len(scores) == 1 else SystemScores(scores, heard.texts)
+        return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(
         self,
@@ -159,12 +171,14 @@ class Experiment:
         detect: float | None = None,
     ) -> Comparison:
         """Compare the systems on any measures, with tests; arguments, result and errors as in `gg.compare`."""
+        from goodgain.experiments.comparisons import compare
+
         own: dict[str, Any] = {
             "baseline": baseline, "against": against, "iterations": iterations, "groups": groups, "outcomes": outcomes,
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
         }  # fmt: skip
-        with self._tell() as heard:
-            found = self._analyses.compare(measures, **own)
+        with self.tell() as heard:
+            found = compare(self._analyses, measures, own)
         return replace(found, notes=tuple(dict.fromkeys((*found.notes, *heard.texts))))
 
     def curve(
@@ -180,14 +194,15 @@ class Experiment:
         own: dict[str, Any] = {"upto": upto, "over": over, "costs": costs, "at": at}
         asked = parse_curve_measures(measures, self._options["rel"])
         check_curve_options(self._systems, **own)
-        with self._tell():
+        self._analyses.check_settings(0)
+        with self.tell():
             self._analyses.warn_of_labels(asked)
             self._analyses.count(find_thresholds(asked))
             return self._analyses.curve(asked, **own)
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
         """Return system, and what each iteration of each query found, as `gg.ledger` does; a system of several runs has each."""
-        with self._tell():
+        with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
             base, *asked = (
@@ -199,7 +214,7 @@ class Experiment:
 
     def coverage(self) -> pl.DataFrame:
         """Return the judged share of the unique results of each run, overall and by iteration, as `gg.coverage` does."""
-        with self._tell():
+        with self.tell():
             counts = self._analyses.count_runs(find_thresholds([]), iterates=False)
             return stack_systems({name: measure_coverage(of).tabulate() for name, of in counts.items()})
 
@@ -207,9 +222,13 @@ class Experiment:
         """Return interpolated precision over recall for each run, as `gg.pr_curve` does; the default of `rel` is 1."""
         check_points(points)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
-        with self._tell():
+        check_rel(rel)
+        with self.tell():
             warn_of_rel(self._analyses.opened.qrels.frame, rel)
-            return self._analyses.draw_recalls(rel, points, per_query=per_query)
+            found = self._analyses.draw_recalls(rel, points, per_query=per_query)
+            hits = self._analyses.find_hits(rel)
+            self._analyses.warn_of_coverage({name: of.tabulate() for name, (_, of) in hits.items()})
+        return found
 
     def explain(
         self, base: str, new: str, measures: Measures = "CG", *, results: Any = None, uses: Any = None, top: int = 5
@@ -217,8 +236,10 @@ class Experiment:
         """Explain why the system `new` is better or worse than `base`, query by query; the rest as in `gg.explain`."""
         if unknown := [name for name in (base, new) if name not in self._systems]:
             raise InputError(f"{unknown[0]!r} is not one of the systems; they are {', '.join(self._systems)}")
-        with self._tell():
-            return self._analyses.explain([base, new], measures, results=results, uses=uses, top=top)
+        from goodgain.experiments.comparisons import explain
+
+        with self.tell():
+            return explain(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
 
     def spend(
         self,
@@ -232,7 +253,7 @@ class Experiment:
         check_spend_options(self._systems, price_per_search, costs, outcomes)
         settings = self._analyses.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
-        with self._tell():
+        with self.tell():
             self._analyses.warn_of_labels([gain])
             self._analyses.count([gain.rel])
             return tabulate_spend(
@@ -247,7 +268,9 @@ class Experiment:
 
     def funnel(self, uses: Any) -> Funnel:
         """Count the documents that each query returned, opened and cited; `uses` and result as in `gg.funnel`."""
-        with self._tell():
+        from goodgain.comparing.use_of_documents import funnel
+
+        with self.tell():
             rel = self._options["rel"]
             return funnel(self._analyses.opened.qrels, uses, 2 if rel is None else rel)
 
@@ -261,11 +284,15 @@ class Experiment:
             baseline: the system that lines mean; None: the first one.
             family: `holm` corrects p over all lines that a test decides.
         """
+        from goodgain.comparing.gate_reports import check
+        from goodgain.comparing.required_lines import parse_requirement
+        from goodgain.comparing.requirements import check_requirements
+
         listed = [lines] if isinstance(lines, str) else [*lines]
         measures = [parse_requirement(line, rel=self._options["rel"]).measure for line in listed]
         if len(self._systems) > 1:
             comparison = self.compare(measures, baseline=baseline or next(iter(self._systems)), require=listed)
-            return check_lines(comparison, listed, family=family)
+            return check(comparison, listed, family=family)
         scores: Any = self.evaluate(measures)
         outcomes = check_requirements(scores, listed, alpha=self._options["alpha"], family=family)
         if failed := [str(one) for one in outcomes if not one.holds]:
@@ -275,7 +302,7 @@ class Experiment:
     def report(
         self,
         path: str | os.PathLike[str],
-        measures: Measures = page.MEASURES,
+        measures: Measures = OF_REPORTS,
         *,
         details: int = 200,
         format: str | None = None,  # noqa: A002  # as in gg.report
@@ -286,42 +313,27 @@ class Experiment:
         groups: Any = None,
     ) -> Path:
         """Write a report on all systems; arguments, result and errors as in `gg.report`."""
-        target = make_path(path, "the file of the report")
-        form = page.choose_format(target, format)
-        files = {"results": results, "queries": queries, "uses": uses, "groups": groups}
-        with self._tell() as heard:
-            command = self._write_command(path, measures, files, {"details": details, "format": format})
-            made = self._analyses.gather_evidence(measures, **files, details=details, command=command)
-        text = page.write_report(page.add_doubts(made, _list_heard(heard, made)), form, spreadsheet=spreadsheet)
-        with atomic_write(target) as out:
-            out.write(text.encode())
-        return target
+        from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
 
-    def gather_evidence(self, measures: Measures, **beside: Any) -> Evidence:
-        """Return what a report shows, for commands; `beside` as in `reporting.report.gather_evidence`."""
-        with self._tell() as heard:
-            made = self._analyses.gather_evidence(measures, **beside)
-        return page.add_doubts(made, _list_heard(heard, made))
+        beside = {"results": results, "queries": queries, "uses": uses, "groups": groups}
+        return write_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
-    def _tell(self) -> AbstractContextManager[Heard]:
+    @property
+    def analyses(self) -> Analyses:
+        """The analyses without their notices."""
+        return self._analyses
+
+    def tell(self) -> AbstractContextManager[Heard]:
+        """Give the notices inside a `with` that this experiment has not given."""
         return tell_once(self._told)
 
-    def _write_command(self, path: Any, measures: Measures, files: dict[str, Any], own: dict[str, Any]) -> str | None:
-        """Return the command that writes the same report; None if files and its options do not say all."""
-        written = ("rel", "order", "provider")
-        options, default = self._options, {option.name: option.default for group in GROUPS for option in group}
-        if any(
-            options[name] is not default[name] and options[name] != default[name]
-            for name in default
-            if name not in written
-        ):
-            return None
-        own = {"rel": options["rel"], "details": own["details"], "order": options["order"]} | {
-            "provider": options["provider"],
-            "format": own["format"],
-        }
-        return page.write_command(self._qrels, self._systems, path, measures, files, own)
+
+Experiment.__doc__ = describe_options(Experiment.__doc__ or "", OF_OPENED)
 
 
-def _list_heard(heard: Heard, made: Evidence) -> list[str]:
-    return [str(one) for one in heard if not one.minor or made.comparison is None]
+def find_name(run: Run | RunFile) -> str:
+    """Return the name of the file of a run, else its only tag."""
+    if run.name or isinstance(run, RunFile) or "tag" not in run.rows.columns:
+        return run.name or ""
+    tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
+    return tags[0] if len(tags) == 1 else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,22 +11,19 @@ import ir_measures
 import polars as pl
 
 from goodgain.comparing.causes import Parts, Searched, find_documents
-from goodgain.comparing.comparison_question import add_counts
-from goodgain.comparing.explanation import find_rels
-from goodgain.counting.coverage import measure_coverage, warn_of_low_coverage
-from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.counting.query_batches import tally_run
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
+from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.counting.run_opening import map_documents, open_run
+from goodgain.counting.run_opening import open_systems
 from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import NoticesOfSystems
-from goodgain.evaluation import check_iterations, score_run
+from goodgain.evaluation import count_run, score_run
 from goodgain.experiments.kept_results import KeptResults, key_of_options, make_key
 from goodgain.formats import Qrels, Run
-from goodgain.formats.any_source import check_columns_used
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import name_runs
+from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
+from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import DOCUMENTS, READING, SCORING
 from goodgain.reporting.precision_recall import find_hits
 
@@ -40,13 +36,11 @@ class Opened(NamedTuple):
     Attributes:
         runs: the name of each run -> the run.
         names: system -> the names of its runs.
-        shown: the name of each run in notices; nothing for the only one.
     """
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
     names: Mapping[str, list[str]]
-    shown: Mapping[str, str]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
         """Return the name of each run -> what `use` returns for it. Notices name the systems that they concern."""
@@ -54,7 +48,7 @@ class Opened(NamedTuple):
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
                 run.warned.clear()  # another analysis may have given the same notice, and this one has its own notes
-                with notices.of(self.shown[name]):
+                with notices.of(name):
                     found[name] = use(name, run)
         return found
 
@@ -64,10 +58,10 @@ class SharedSteps:
 
     def __init__(self, qrels: Any, systems: Mapping[str, Any], options: Mapping[str, Any], kept: KeptResults) -> None:
         self._qrels, self.systems = qrels, systems
-        self._options, self._kept = options, kept
+        self.options, self._kept = options, kept
 
     def _keep(self, name: str, groups: Sequence[Any], own: Sequence[Any], make: Callable[[], T]) -> T:
-        key = (name, key_of_options(self._options, groups), make_key(own))
+        key = (name, key_of_options(self.options, groups), make_key(own))
         return self._kept.keep(key, make)
 
     @property
@@ -75,25 +69,13 @@ class SharedSteps:
         return self._keep("opened", [READING, DOCUMENTS], (), self._open)
 
     def _open(self) -> Opened:
-        systems, options = self.systems, self._options
-        columns, errors = options["columns"], options["errors"]
-        judged = load_qrels(self._qrels, labels=options["labels"], errors=errors, columns=columns)
-        named, names = name_runs(systems)
-        alone, _ = name_runs({"": next(iter(systems.values()))})
-        shown = dict(zip(named, alone if len(systems) == 1 else named, strict=True))
-        opened: dict[str, Any] = {}
-        with NoticesOfSystems() as notices:
-            for name, source in named.items():
-                with notices.of(shown[name]):
-                    numbering = {one: options[one] for one in ("gaps", "first")}
-                    run = open_run(source, errors=errors, columns=columns, **numbering)
-                    check_columns_used(columns or {}, run, judged)
-                    # a copy: notices about the user's own run are not those of this experiment
-                    opened[name] = replace(run, warned=set()) if isinstance(run, RunFile) else copy(run)
-                    if not isinstance(run, RunFile):
-                        opened[name].warned = set()
-        judged, opened = map_documents(judged, opened, *(options[option.name] for option in DOCUMENTS))
-        return Opened(judged, opened, names, shown)
+        named, names = name_runs(self.systems)
+        options = {option.name: self.options[option.name] for option in (*READING, *DOCUMENTS)}
+        judged, opened = open_systems(self._qrels, named, **options)
+        runs = {name: copy(run) for name, run in opened.items()}
+        for run in runs.values():  # notices about the user's own run are not those of this experiment
+            object.__setattr__(run, "warned", set())
+        return Opened(judged, runs, names)
 
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
@@ -107,7 +89,7 @@ class SharedSteps:
         needed = needed or (list(asked) if is_unsure else add_counts(asked))
 
         def make() -> dict[str, Scores]:
-            options = {name: self._options[name] for name in ("rel", "order", "provider", "bounds")}
+            options = {name: self.options[name] for name in ("rel", "order", "provider", "bounds")}
             unasked = [measure for measure in needed if measure not in asked]
 
             def score(_: str, run: Run | RunFile) -> Scores:
@@ -122,9 +104,7 @@ class SharedSteps:
         opened = self.opened
 
         def count(_: str, run: Run | RunFile) -> dict[float, Counts]:
-            check_iterations(run, needed=True)
-            tallied = tally_run(opened.qrels, run, rels=rels).sort("query_id", "iteration")
-            return ledger_and_pools(tallied, count_pools(opened.qrels.judgments, rels=rels), rels=rels)
+            return count_run(opened.qrels, run, rels)
 
         reading = [READING, DOCUMENTS]
         counts = self._keep("counts", reading, rels, partial(opened.use_each, count))
@@ -145,27 +125,25 @@ class SharedSteps:
 
         self._keep("low coverage", [READING, DOCUMENTS], (), partial(opened.use_each, warn))
 
-    def search(
-        self, qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Sequence[Parts], *, names: Mapping[str, str]
-    ) -> dict[str, Searched]:
-        """Return what one run of each system found; `names`: system -> the name of the run."""
-        rels = find_rels(parts)
+    def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
+        """Return what one run of each system found; `runs`: system -> the name of the run."""
+        opened = self.opened
+        rels = find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
         counts = self.count_runs(rels)
 
-        def find(system: str) -> Searched:
-            return find_documents(qrels, read_whole(runs[system]), counts[names[system]])
+        def find(run: str) -> Searched:
+            return find_documents(opened.qrels, read_whole(opened.runs[run]), counts[run])
 
         reading = [READING, DOCUMENTS]
         return {
-            system: self._keep("found documents", reading, [names[system], rels], partial(find, system))
-            for system in runs
+            name: self._keep("found documents", reading, [run, rels], partial(find, run)) for name, run in runs.items()
         }
 
-    def find_hits(self, rel: float) -> dict[str, pl.DataFrame]:
-        """Return the relevant documents in the ranking of each run, for curves of precision over recall."""
+    def find_hits(self, rel: float) -> dict[str, tuple[pl.DataFrame, Coverage]]:
+        """Return the relevant documents in the ranking of each run, for curves of precision over recall, and its coverage."""
         opened = self.opened
 
-        def find(_: str, run: Run | RunFile) -> pl.DataFrame:
-            return find_hits(opened.qrels, run, rel, self._options["order"], low=False)
+        def find(_: str, run: Run | RunFile) -> tuple[pl.DataFrame, Coverage]:
+            return find_hits(opened.qrels, run, rel, self.options["order"])
 
         return self._keep("hits", [READING, DOCUMENTS, SCORING], [rel], partial(opened.use_each, find))

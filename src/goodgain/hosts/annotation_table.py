@@ -12,12 +12,14 @@ import polars as pl
 
 from goodgain.dedup import deduplicate
 from goodgain.dedup.reissued_ids import find_reissued_ids
-from goodgain.errors import GoodgainError, InputError, collect_notices, notice
-from goodgain.evaluation import evaluate
+from goodgain.errors import GoodgainError, InputError, notice
+from goodgain.evaluation import count_run, score_run
 from goodgain.formats.qrels import load_qrels
+from goodgain.formats.run import load_run
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
-from goodgain.reporting.ledger_and_coverage import ledger
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.traces import to_run
 from goodgain.traces.output.frames_of_traces import read_frames
 from goodgain.traces.output.results_to_run import is_of_run, list_runs
@@ -104,8 +106,8 @@ def annotate(
         searches = rows.filter(pl.col("iteration") > 0).select(*_SEARCH, "call_id").unique(_SEARCH).sort(_SEARCH)
         searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
         each = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
-        with collect_notices(lambda given: None):  # those of `evaluate`
-            counts = ledger(judged, to_run(each), rel=rel)
+        (good,) = find_thresholds(parse_measures("CG", rel=rel))
+        counts = tabulate_ledger(count_run(judged, load_run(to_run(each)), [good]), good)
         of_searches = (
             searches.join(counts, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
             .drop_nulls("call_id")
@@ -114,7 +116,9 @@ def annotate(
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
-        scores = leave_out_empty(evaluate(judged, to_run(rows), asked, rel=rel), asked)
+        scores = leave_out_empty(
+            score_run(judged, load_run(to_run(rows)), asked, rel=rel, order="seen", provider=None), asked
+        )
         of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
         scored = pl.concat([of_searches, of_queries], how="diagonal")
         traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")

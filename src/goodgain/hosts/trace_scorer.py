@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
-from goodgain.evaluation import evaluate
+from goodgain.evaluation import count_run, score_run
 from goodgain.formats import read_qrels
+from goodgain.formats.run import load_run
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import warn_of_labels
-from goodgain.reporting.ledger_and_coverage import ledger
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.traces import Summary, read_traces, to_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.tools import make_tool_predicate
@@ -75,9 +76,10 @@ class TraceScorer:
                 raise InputError(
                     f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
                 )
-            run = to_run(results)
-            scores = evaluate(judged, run, self._measures)
-            rows = ledger(judged, run, rel=scores.signature.get("rel", [None])[0])
+            run = load_run(to_run(results))
+            scores = score_run(judged, run, self._measures, order="seen", provider=None)
+            rel = find_thresholds(self._measures)[0]
+            rows = tabulate_ledger(count_run(judged, run, [rel]), rel)
         lines = [
             f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
             f"{row['Dup']} repeated, {row['Unjudged']} unjudged"

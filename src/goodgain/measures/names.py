@@ -133,6 +133,13 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
     return found
 
 
+def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return the measures, and the counts of iterations and results that a comparison of them needs."""
+    measures = [*measures]
+    counted = find_results_counts(one for one in measures if not needs_results(one))
+    return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
+
+
 def needs_results(measure: ir_measures.Measure) -> bool:
     """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value."""
     declared = _find_meaning(measure)

@@ -23,7 +23,7 @@ NO_LABEL = "no label of the qrels reaches the threshold"
 _SWITCH = "rel={0:g}"
 
 
-def find_thresholds(measures: Iterable[IterationMeasure]) -> list[float]:
+def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
     """Return the sorted thresholds of the ledgers that measures need; the default if no measure uses one."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 

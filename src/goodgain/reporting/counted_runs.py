@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import polars as pl
 
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import map_documents, use_each
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices
-from goodgain.formats.any_source import Columns
-from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.ledger_values import running_values
 from goodgain.measures.replicate_scores import join_queries
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class SystemCounts(NamedTuple):
@@ -23,38 +21,6 @@ class SystemCounts(NamedTuple):
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
-
-
-def count_runs(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    measures: Sequence[GoodGainMeasure],
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-    *,
-    columns: Columns | None = None,
-    rel: float | None = None,
-    iterates: bool = True,
-) -> dict[str, dict[float, Counts]]:
-    """Open each run, and return name -> ledger and pools for the thresholds of the measures; each run is read once.
-
-    `iterates=False` is for what ignores iterations: it leaves out the notices on them.
-    """
-    judged, opened = map_documents(qrels, runs, documents, documents_of, chunks, columns=columns)
-    warn_of_labels(judged.frame, measures, rel=rel)
-    rels = find_thresholds(measures)
-    return use_each(
-        judged, opened, lambda run: count_with_notices(judged, run, rels, iterates=iterates), columns=columns
-    )
-
-
-def count_systems(
-    qrels: Any, runs: Mapping[str, Any], measures: Sequence[GoodGainMeasure], *documents: Any, **options: Any
-) -> dict[str, SystemCounts]:
-    """Return system -> what its runs found; options as in `count_runs`."""
-    systems, names = name_runs(check_systems(runs))
-    return join_counts(count_runs(qrels, systems, measures, *documents, **options), names)
 
 
 def join_counts(
@@ -74,3 +40,35 @@ def _join_runs(runs: Sequence[Mapping[float, Counts]]) -> SystemCounts:
     coverages = [measure_coverage(counts) for counts in runs]
     queries = join_queries([coverage.queries for coverage in coverages])
     return SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
+
+
+class Kind(NamedTuple):
+    """A kind of results: its number in a row of the ledger, and its look in bars."""
+
+    number: pl.Expr
+    colour: str
+    hatch: str
+    label: str
+
+
+#: The kinds of results, in the order of stacked bars.
+KINDS = {
+    "new_good": Kind(pl.col("GR"), "#0072B2", "", "new, good"),
+    "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "", "new, not good"),
+    "unjudged": Kind(pl.col("Unjudged"), "#D9D9D9", r"\\\\", "new, unjudged"),
+    "repeated": Kind(pl.col("Dup"), "#E69F00", "////", "repeated"),
+}
+
+
+def tabulate_ledger(
+    counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
+) -> pl.DataFrame:
+    """Return what `ledger` returns, from the counts of a run at the thresholds `rel` and those of the measures."""
+    rows, pools = counts[rel][:2]
+    queries = pools.select("query_id", judged=pl.lit(True))
+    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
+    if measures:
+        result = result.join(running_values(measures, counts), on=["query_id", "iteration"], how="left")
+    share = 1 - pl.col("Unjudged") / pl.col("UR")
+    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
+    return result.sort("query_id", "iteration")

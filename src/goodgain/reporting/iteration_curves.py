@@ -10,12 +10,10 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
+from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, MeasureError, check_whole_number
-from goodgain.formats.any_source import Columns
-from goodgain.formats.query_tables import read_costs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -25,9 +23,8 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.reporting.counted_runs import SystemCounts, count_systems
+from goodgain.reporting.counted_runs import SystemCounts
 from goodgain.reporting.spends import (
-    OVER,
     Spends,
     check_costs_of_runs,
     check_over,
@@ -61,86 +58,6 @@ _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
 
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
-
-
-def curve(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    measures: Measures,
-    *,
-    rel: float | None = None,
-    upto: int | None = None,
-    over: str | None = None,
-    costs: Any = None,
-    at: Sequence[float] | None = None,
-    seed: int = 42,
-    resamples: int = 9_999,
-    alpha: float = 0.05,
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> pl.DataFrame:
-    """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
-
-    Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
-    `CG@i`: sums keep their value, means over iterations (RG) fall.
-
-    With `over`, the mean at every spend: a query has the value of its last iteration with which it has spent no more, and
-    0 before its first.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, or a list of several runs of this system (replicates), which are averaged query
-            by query. Each is read once, large files in blocks.
-        measures: ours, without @: "CG SRE SRR".
-        rel: the smallest good label, for measures without their own `rel`. None: 2.
-        upto: the last iteration; None is the last one of any query of any run.
-        over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
-        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of them. A judged
-            query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
-        at: the spends to show; None shows at most 50 of those observed, evenly spaced in rank.
-        seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
-        resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
-            queries or more.
-        alpha: 1 - alpha is the level of the intervals.
-        columns, documents, documents_of, chunks: as in `evaluate`.
-
-    Returns:
-        A row per system, measure and iteration (1..upto):
-
-        - mean: null if a query has no finite value.
-        - searching: the number of judged queries that have this iteration, in any run of the system.
-        - queries: the number of all judged queries.
-        - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
-          is null, or without resamples. Use `compare` to test whether two systems differ.
-        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if it
-          found none.
-        - least, most: the smallest and the largest mean of a single run; null for a system of one run. Only if a system
-          has several runs.
-
-        With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
-        queries that spend at least this in any run. The column coverage is left out.
-
-    Raises:
-        InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
-            systems share no judged query.
-        MeasureError: a measure is not ours, has an @, or has no value per iteration.
-
-    Source: the Retrieved Good Gain guideline, measures at iteration i.
-
-    >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
-    >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "a")]
-    >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
-    >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
-    [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
-    """
-    asked = parse_curve_measures(measures, rel)
-    check_curve_options(runs, upto=upto, over=over, costs=costs, at=at)
-    settings = check_settings(seed, resamples, alpha, least=0)
-    counted = count_systems(qrels, runs, asked, documents, documents_of, chunks, columns=columns, rel=rel)
-    paid = read_costs(costs) if over is not None and OVER[over] is None else None
-    return tabulate_curve(counted, asked, settings, upto=upto, over=over, costs=paid, at=at)
 
 
 def check_curve_options(

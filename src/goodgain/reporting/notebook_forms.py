@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import Cell, escape_html, write_table
-from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.pictures import draw_curves
 
 _COUNTS = {"R", "UR", "Dup", "GR", "Unjudged"}

@@ -15,7 +15,7 @@ from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.reporting import plots
-from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.page_data import Evidence
 
 #: Drawn in this colour, and shown in that of the page's text.

@@ -3,88 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import measure_coverage
+from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import map_documents, use_each
 from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
-from goodgain.formats.any_source import Columns
-from goodgain.formats.systems import check_systems, stack_systems
-from goodgain.measures.parameters import check_rel
 from goodgain.measures.terms import divide_rows
-from goodgain.measures.thresholds import warn_of_rel
 from goodgain.ranking.dataframe_engines import collect
-from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 
 Points = Literal["eleven", "all"]
 
 #: The eleven levels in tenths, and as recall. Polars rounds twice when it divides by a number: 3 / 10 would not be 0.3.
 _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
-
-
-def pr_curve(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    *,
-    rel: float = 1,
-    points: Points = "eleven",
-    per_query: bool = False,
-    order: str = "seen",
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> pl.DataFrame:
-    """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
-
-    At level i/10 it is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of relevant
-    documents of the query. The precision is 0 if R = 0 or the ranking never reaches the recall.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
-        rel: the smallest relevant label.
-        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches in any query, or
-            with `per_query` in this query. Beyond the last one the precision is 0.
-        per_query: return the values of each query instead of their mean.
-        order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
-        columns, documents, documents_of, chunks: as in `evaluate`.
-
-    Returns:
-        system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
-        With `per_query` also query_id.
-
-    Raises:
-        InputError: a run or the qrels cannot be read, or an option is unknown.
-        MeasureError: rel is not a number above 0.
-
-    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, section 8.4.
-
-    >>> found = pr_curve({"q": {"a": 1, "c": 1}}, {"agent": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}})
-    >>> [round(precision, 2) for precision in found["precision"]]
-    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
-    """
-    systems = check_systems(runs)
-    check_order(order)
-    check_points(points)
-    check_rel(rel)
-    judged, systems = map_documents(qrels, systems, documents, documents_of, chunks, columns=columns)
-    warn_of_rel(judged.frame, rel)
-    hits = use_each(judged, systems, lambda run: find_hits(judged, run, rel, order), columns=columns)
-    return stack_systems(
-        {name: interpolate(of, judged.query_ids, points=points, per_query=per_query) for name, of in hits.items()}
-    )
 
 
 def check_points(points: str) -> None:
@@ -102,27 +42,26 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
     return found if per_query else _average_steps(found, len(query_ids))
 
 
-def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str, *, low: bool = True) -> pl.DataFrame:
+def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
     """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
     R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
-    rank or any later one. `low=False` leaves the notice on low coverage to the caller.
+    rank or any later one. The coverage is beside them; a notice on it is left to the caller.
     """
     check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
-    found = consume_batches(
-        lambda batches: _collect_hits(batches, qrels, run, rel, low=low), qrels, run, rels=[rel], ranking=request
+    found, coverage = consume_batches(
+        lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request
     )
+    warn_of_run(qrels, run, coverage, low=False)
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
     ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
     highest = pl.col("precision").reverse().cum_max().reverse().over("query_id")
-    return ranked.select("query_id", "R", "so_far", precision=highest)
+    return ranked.select("query_id", "R", "so_far", precision=highest), coverage
 
 
-def _collect_hits(
-    batches: Iterator[QueryBatch], qrels: Qrels, run: Run | RunFile, rel: float, *, low: bool
-) -> pl.DataFrame:
+def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tuple[pl.DataFrame, Coverage]:
     of_queries = QrelsByQuery(qrels)
     tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
@@ -134,8 +73,7 @@ def _collect_hits(
             judgments = number_judgments(of_queries.take(batch))
             found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
     counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
-    warn_of_run(qrels, run, measure_coverage(counts), low=low)
-    return pl.concat(found)
+    return pl.concat(found), measure_coverage(counts)
 
 
 def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:

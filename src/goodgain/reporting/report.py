@@ -48,8 +48,6 @@ from goodgain.reporting.page_sentences import (
     list_doubts,
 )
 
-#: The measures of a report that names none.
-MEASURES = "nDCG@10 nCG nDCGG SRR"
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
 #: The largest number of curves.

@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.comparing.pairs_table import arrange_values
-from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, check_settings, draw_queries
+from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
-from goodgain.formats.any_source import Columns
-from goodgain.formats.query_tables import read_costs, read_outcomes, select_costs
+from goodgain.formats.query_tables import select_costs
 from goodgain.measures.declaration import add_arrow
-from goodgain.measures.ledger_values import check_along_iterations
-from goodgain.measures.names import parse_measure
 from goodgain.measures.parameters import is_number
-from goodgain.reporting.counted_runs import SystemCounts, count_systems
+from goodgain.reporting.counted_runs import SystemCounts
 from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
 from goodgain.schema import COMPLETED
 
@@ -36,75 +33,6 @@ _COLUMNS = {
     "queries": pl.Int64,
     "better": pl.String,
 }
-
-
-def spend(
-    qrels: Any,
-    runs: Mapping[str, Any],
-    costs: Any = None,
-    *,
-    outcomes: Any = None,
-    price_per_search: float | None = None,
-    rel: float | None = None,
-    per_query: bool = False,
-    seed: int = 42,
-    resamples: int = 9_999,
-    alpha: float = 0.05,
-    columns: Columns | None = None,
-    documents: Any = None,
-    documents_of: str = "both",
-    chunks: str = "collapse",
-) -> pl.DataFrame:
-    """Return what each system spends for what it finds, and after how many searches 95 % of its gain is there.
-
-    A search is an iteration here; a query that has stopped spends no more.
-
-    Args:
-        qrels, runs: as in `curve`; gains and searches of several runs of a system are averaged query by query.
-        costs: what `curve` takes, or costs per query, without an iteration. A judged query whose costs are unknown is left
-            out of all systems, with a notice. Costs need one run of each system.
-        outcomes: a table of query_id, system and solved, as in `compare`.
-        price_per_search: the gain that a search must bring to be worth it.
-        rel: the smallest good label. None: 2.
-        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. The value is null
-            where it does not exist, such as CostPerGood of a query that found nothing good.
-        seed, resamples, alpha: the bootstrap over queries, as in `compare`.
-        columns, documents, documents_of, chunks: as in `evaluate`.
-
-    Returns:
-        A row per system and quantity: value, low and high (bootstrap percentile interval; null where there is no limit),
-        queries (those that count), better (`up`, `down` or null). The quantities, if `costs` has what they need:
-
-        - CostPerGood: sum of cost / sum of NumGood over queries.
-        - GainPerCall: sum of CG / sum of search calls.
-        - TokensPerSolved: sum of input and output tokens / sum of solved; with `outcomes`.
-        - SearchesFor95: the fewest searches i with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not count.
-        - SearchesWorthPrice: the searches i with the highest sum of CG@i - price_per_search * searches; 0 if no search is
-          worth it.
-
-    Raises:
-        InputError: a table cannot be read, an option is out of range, or a system has no costs or outcomes.
-
-    >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
-    >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "x")]
-    >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
-    >>> costs = pl.DataFrame({"query_id": ["q1", "q2"], "calls": [2, 1], "cost": [0.5, 0.25]})
-    >>> spend(qrels, {"agent": frame}, costs, resamples=0).select("quantity", "value", "queries").rows()
-    [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
-    """
-    check_spend_options(runs, price_per_search, costs, outcomes)
-    settings = check_settings(seed, resamples, alpha, least=0)
-    gain = check_along_iterations(parse_measure("CG", rel=rel), "spend")
-    counted = count_systems(qrels, runs, [gain], documents, documents_of, chunks, columns=columns, rel=rel)
-    return tabulate_spend(
-        counted,
-        gain.rel,
-        settings,
-        costs=None if costs is None else read_costs(costs),
-        outcomes=None if outcomes is None else read_outcomes(outcomes),
-        price=price_per_search,
-        per_query=per_query,
-    )
 
 
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:

@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.measures.declaration import add_arrow
-from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.canvas import (
     BLUE,
     GREY,

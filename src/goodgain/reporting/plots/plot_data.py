@@ -17,7 +17,7 @@ from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import InputError
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
-from goodgain.reporting.ledger_and_coverage import KINDS
+from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.spends import ENOUGH
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")

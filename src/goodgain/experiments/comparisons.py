@@ -1,0 +1,68 @@
+"""Comparisons and explanations of an experiment; they load more than scores need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from goodgain.comparing.causes import divide_measure
+from goodgain.comparing.compare_systems import compare_scores
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_notes import Note, describe_shared_queries
+from goodgain.comparing.comparison_question import Question
+from goodgain.comparing.explanation import Explanation, explain_systems, pair_runs
+from goodgain.comparing.searches import read_results_of
+from goodgain.comparing.use_of_documents import check_uses
+from goodgain.counting.coverage import measure_coverage
+from goodgain.errors import InputError, check_whole_number, collect_notices, notice
+from goodgain.experiments.analyses import OF_OPENED, Analyses
+from goodgain.experiments.kept_results import KeptResults
+from goodgain.formats.systems import check_systems
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.options import SCORING, STATISTICS
+
+
+def compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
+    """Compare the systems; `own` as in `gg.compare`, None where it is not given."""
+    asked = parse_measures(measures, rel=of.options["rel"])
+    return of.keep_result("compare", {**own, "measures": asked}, lambda: _compare(of, asked, own))
+
+
+def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
+    check_systems(of.systems, least=2 if own.get("baseline_file") is None else 1)
+    opened = of.opened
+    shared = {option.name: of.options[option.name] for option in (*SCORING, *STATISTICS)}
+    given = {name: value for name, value in own.items() if value is not None}
+    question = Question(measures=measures, runs_of=opened.names, **shared, **given)
+    of_labels: list[Note] = []
+    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+        of.warn_of_labels(question.asked, shared["provider"])
+    kept = question.read_baseline(opened.qrels)
+    scores = of.score_runs(question.asked, question.needed)
+    scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
+    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels)
+
+
+def explain(
+    of: Analyses, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
+) -> Explanation:
+    """Explain the difference of two systems; arguments as in `gg.explain`."""
+    opened, rel = of.opened, of.options["rel"]
+    runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
+    if any(len(several) > 1 for several in runs.values()):
+        if results is not None or uses is not None:
+            option = "uses=" if results is None else "results="
+            raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
+        paired = Analyses(*pair_runs(opened.qrels, runs), {**OF_OPENED, "rel": rel}, KeptResults())
+        return explain(paired, names, measures, top=top)
+    check_uses(opened.qrels, uses)
+    check_whole_number("top", top, 0)
+    parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
+    of.warn_of_labels([one.measure for one in parts.values()])
+    read = read_results_of([*runs], results)
+    of.count(find_thresholds([one.measure for one in parts.values()]))
+    searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
+    if few := describe_shared_queries({name: measure_coverage(one.counts).queries for name, one in searched.items()}):
+        notice(few)
+    return explain_systems(opened.qrels, searched, parts, read.spell_as(searched), uses=uses, top=top)

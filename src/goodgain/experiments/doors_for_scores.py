@@ -1,0 +1,272 @@
+"""Functions that score and count: each makes an experiment for one analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import polars as pl
+
+from goodgain.experiments.experiment import Experiment
+from goodgain.experiments.shared_arguments import (
+    CountingOptions,
+    CurveOptions,
+    RankingOptions,
+    ReadingOptions,
+    ScoringOptions,
+    takes_options,
+)
+from goodgain.measures.names import Measures
+from goodgain.measures.scores import Scores
+from goodgain.reporting.precision_recall import Points
+
+
+@takes_options
+def evaluate(
+    qrels: Any, run: Any, measures: Measures, *, groups: Any = None, **options: Unpack[ScoringOptions]
+) -> Scores:
+    """Score a run on any measures, ours and those of ir_measures.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        run: what `read_run` takes; or a list of several runs of one system (replicates). Then each value is the mean of
+            the query over the runs that have one, and `Scores.replicates` has the scores of each run.
+        measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
+        groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
+        {options}
+
+    Returns:
+        `Scores`. The means of our measures are over all queries of the qrels; a query that the run lacks counts as one
+        without a search. Queries without judgments are left out. `signature` has both numbers. A value that is not
+        finite is null, and so is the mean of its measure, with a notice.
+
+    Raises:
+        InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.
+        MeasureError: a measure is unknown, or cannot be computed from this input.
+
+    Source: the Retrieved Good Gain guideline; for all other measures ir_measures.
+
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
+    >>> scores.mean()
+    {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
+    """
+    (scores,) = Experiment(qrels, {"": run}, **options).score_each(measures, groups=groups).values()
+    return scores
+
+
+@takes_options
+def ledger(
+    qrels: Any, run: Any, *, measures: Measures | None = None, **options: Unpack[CountingOptions]
+) -> pl.DataFrame:
+    """Count what each iteration of each query found: results, unique ones, repeats, good ones, gain.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        run: what `read_run` takes.
+        measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
+        {options}
+
+    Returns:
+        One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
+        (whether the query has any judgment), a column per measure, and coverage (the judged share of the new results,
+        null without new results). Measures and coverage are null if the query has no judgment.
+
+    Raises:
+        InputError: the run or the qrels cannot be read.
+        MeasureError: a measure is not ours, or has an @.
+
+    A query has no row after its last iteration. So the mean of a column at iteration i leaves out the queries that have
+    stopped: in qrels_examples/redundancy the rows of iteration 3 have a mean CG of 10.0, while CG@3 is 7.5. Use `curve`
+    for means over all queries.
+
+    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
+
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
+    [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
+    """
+    return Experiment(qrels, {"": run}, **options).ledger(measures).drop("system")
+
+
+@takes_options
+def coverage(qrels: Any, runs: Mapping[str, Any], **options: Unpack[ReadingOptions]) -> pl.DataFrame:
+    """Return the coverage of each system: judged unique results / unique results.
+
+    A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 and negative
+    ones. Queries without judgments do not count.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        {options}
+
+    Returns:
+        system, iteration, judged, unique, coverage (null without unique results). In the first row of each system
+        iteration is null: this row counts all iterations.
+
+    Raises:
+        InputError: a run or the qrels cannot be read.
+
+    Source: the judged share of a ranking, as `Judged` of ir_measures, over the iterations of a run.
+
+    >>> qrels = {"q": {"a": 3, "b": 0}}
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "x", "a", "b"]})
+    >>> coverage(qrels, {"agent": run}).rows()
+    [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
+    """
+    return Experiment(qrels, runs, **options).coverage()
+
+
+@takes_options
+def curve(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    measures: Measures,
+    *,
+    upto: int | None = None,
+    over: str | None = None,
+    costs: Any = None,
+    at: Sequence[float] | None = None,
+    **options: Unpack[CurveOptions],
+) -> pl.DataFrame:
+    """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
+
+    Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
+    `CG@i`: sums keep their value, means over iterations (RG) fall.
+
+    With `over`, the mean at every spend: a query has the value of its last iteration with which it has spent no more, and
+    0 before its first.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes, or a list of several runs of this system (replicates), which are averaged query
+            by query. Each is read once, large files in blocks.
+        measures: ours, without @: "CG SRE SRR".
+        upto: the last iteration; None is the last one of any query of any run.
+        over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
+        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of them. A judged
+            query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
+        at: the spends to show; None shows at most 50 of those observed, evenly spaced in rank.
+        {options}
+
+    Returns:
+        A row per system, measure and iteration (1..upto):
+
+        - mean: null if a query has no finite value.
+        - searching: the number of judged queries that have this iteration, in any run of the system.
+        - queries: the number of all judged queries.
+        - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
+          is null, or without resamples (resamples=0). Use `compare` to test whether two systems differ.
+        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if it
+          found none.
+        - least, most: the smallest and the largest mean of a single run; null for a system of one run. Only if a system
+          has several runs.
+
+        With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
+        queries that spend at least this in any run. The column coverage is left out.
+
+    Raises:
+        InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
+            systems share no judged query.
+        MeasureError: a measure is not ours, has an @, or has no value per iteration.
+
+    Source: the Retrieved Good Gain guideline, measures at iteration i.
+
+    >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
+    >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "a")]
+    >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
+    >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
+    [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
+    """
+    return Experiment(qrels, runs, **options).curve(measures, upto=upto, over=over, costs=costs, at=at)
+
+
+@takes_options
+def pr_curve(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    points: Points = "eleven",
+    per_query: bool = False,
+    **options: Unpack[RankingOptions],
+) -> pl.DataFrame:
+    """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
+
+    At level i/10 it is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of relevant
+    documents of the query: those whose label is at least `rel`, here 1 if it is None. The precision is 0 if R = 0 or the
+    ranking never reaches the recall.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches in any query, or
+            with `per_query` in this query. Beyond the last one the precision is 0.
+        per_query: return the values of each query instead of their mean.
+        {options}
+
+    Returns:
+        system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
+        With `per_query` also query_id.
+
+    Raises:
+        InputError: a run or the qrels cannot be read, or an option is unknown.
+        MeasureError: rel is not a number above 0.
+
+    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, section 8.4.
+
+    >>> found = pr_curve({"q": {"a": 1, "c": 1}}, {"agent": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}})
+    >>> [round(precision, 2) for precision in found["precision"]]
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
+    """
+    return Experiment(qrels, runs, **options).pr_curve(points=points, per_query=per_query)
+
+
+@takes_options
+def spend(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    costs: Any = None,
+    *,
+    outcomes: Any = None,
+    price_per_search: float | None = None,
+    per_query: bool = False,
+    **options: Unpack[CurveOptions],
+) -> pl.DataFrame:
+    """Return what each system spends for what it finds, and after how many searches 95 % of its gain is there.
+
+    A search is an iteration here; a query that has stopped spends no more.
+
+    Args:
+        qrels, runs: as in `curve`; gains and searches of several runs of a system are averaged query by query.
+        costs: what `curve` takes, or costs per query, without an iteration. A judged query whose costs are unknown is left
+            out of all systems, with a notice. Costs need one run of each system.
+        outcomes: a table of query_id, system and solved, as in `compare`.
+        price_per_search: the gain that a search must bring to be worth it.
+        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. The value is null
+            where it does not exist, such as CostPerGood of a query that found nothing good.
+        {options}
+
+    Returns:
+        A row per system and quantity: value, low and high (bootstrap percentile interval; null where there is no limit),
+        queries (those that count), better (`up`, `down` or null). The quantities, if `costs` has what they need:
+
+        - CostPerGood: sum of cost / sum of NumGood over queries.
+        - GainPerCall: sum of CG / sum of search calls.
+        - TokensPerSolved: sum of input and output tokens / sum of solved; with `outcomes`.
+        - SearchesFor95: the fewest searches i with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not count.
+        - SearchesWorthPrice: the searches i with the highest sum of CG@i - price_per_search * searches; 0 if no search is
+          worth it.
+
+    Raises:
+        InputError: a table cannot be read, an option is out of range, or a system has no costs or outcomes.
+
+    >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
+    >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "x")]
+    >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
+    >>> costs = pl.DataFrame({"query_id": ["q1", "q2"], "calls": [2, 1], "cost": [0.5, 0.25]})
+    >>> spend(qrels, {"agent": frame}, costs, resamples=0).select("quantity", "value", "queries").rows()
+    [('CostPerGood', 0.375, 2), ('GainPerCall', 1.6666666666666667, 2), ('SearchesFor95', 2.0, 1)]
+    """
+    x = Experiment(qrels, runs, **options)
+    return x.spend(costs, outcomes=outcomes, price_per_search=price_per_search, per_query=per_query)

@@ -1,0 +1,86 @@
+"""The report of an experiment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.experiments.analyses import OF_OPENED, Analyses
+from goodgain.experiments.comparisons import compare
+from goodgain.experiments.experiment import Experiment
+from goodgain.files.opening import make_path
+from goodgain.files.writing import atomic_write
+from goodgain.measures.names import Measures
+from goodgain.reporting import report as page
+from goodgain.reporting.counted_runs import tabulate_ledger
+from goodgain.reporting.page_data import Evidence
+
+#: The options that the command of a report can say.
+_WRITTEN = ("rel", "order", "provider")
+
+
+def write_report(
+    x: Experiment,
+    path: str | os.PathLike[str],
+    measures: Measures,
+    *,
+    details: int,
+    format: str | None,  # noqa: A002  # as in gg.report
+    spreadsheet: bool,
+    **beside: Any,
+) -> Path:
+    """Write a report; arguments, result and errors as in `gg.report`."""
+    target = make_path(path, "the file of the report")
+    form = page.choose_format(target, format)
+    command = _write_command(x, path, measures, beside, {"details": details, "format": format})
+    made = gather_evidence(x, measures, **beside, details=details, command=command)
+    text = page.write_report(made, form, spreadsheet=spreadsheet)
+    with atomic_write(target) as out:
+        out.write(text.encode())
+    return target
+
+
+def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
+    """Return what a report shows; `beside` as in `reporting.report.gather_evidence`."""
+    with x.tell() as heard:
+        made = _gather(x.analyses, measures, beside)
+    return page.add_doubts(made, [str(one) for one in heard if not one.minor or made.comparison is None])
+
+
+def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any]) -> Evidence:
+    opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
+    if len(of.systems) > 1:
+        comparison = compare(of, plan.measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
+        scores = dict(comparison.scores)
+    else:
+        comparison, scores = None, of.evaluate(plan.measured)
+    firsts = {name: runs[0] for name, runs in opened.names.items()}
+    searched, ledgers = of.search([plan.explained], firsts), of.count_runs([plan.good])
+    recalls = of.draw_recalls(plan.good).join(
+        pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
+    )
+    found = page.Findings(
+        scores=scores,
+        comparison=comparison,
+        searched=searched,
+        curves=of.curve(plan.curves),
+        recalls=recalls.select(pl.col("name").alias("system"), "recall", "precision"),
+        ledgers={name: tabulate_ledger(ledgers[run], plan.good) for name, run in firsts.items()},
+    )
+    return page.gather_evidence(opened.qrels, plan, found, **beside)
+
+
+def _write_command(
+    x: Experiment, path: Any, measures: Measures, files: dict[str, Any], own: Mapping[str, Any]
+) -> str | None:
+    """Return the command that writes the same report; None if files and its options do not say all."""
+    options = x.options
+    if any(options[name] != default for name, default in OF_OPENED.items() if name not in _WRITTEN):
+        return None
+    shown = {"rel": options["rel"], "details": own["details"], "order": options["order"]}
+    shown |= {"provider": options["provider"], "format": own["format"]}
+    return page.write_command(*x.sources, path, measures, files, shown)

@@ -1,0 +1,111 @@
+"""The shared options of functions, as types for editors and as the parameters and sentences that `goodgain.options` declares."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
+
+from goodgain.formats.any_source import Columns
+from goodgain.options import OPTIONS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: The measures of a report that names none.
+OF_REPORTS = "nDCG@10 nCG nDCGG SRR"
+#: Columns of the lines of a docstring.
+_WIDTH = 118
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How files are read, and which ids are documents."""
+
+    gaps: str
+    first: int
+    labels: str | None
+    columns: Columns | None
+    errors: str
+    documents: Any
+    documents_of: str
+    chunks: str
+
+
+class CountingOptions(ReadingOptions, total=False):
+    """What analyses of iterations need."""
+
+    rel: float | None
+
+
+class RankingOptions(CountingOptions, total=False):
+    """What analyses of rankings need too."""
+
+    order: str
+
+
+class ReportOptions(RankingOptions, total=False):
+    """What a report needs."""
+
+    provider: str | None
+
+
+class ScoringOptions(ReportOptions, total=False):
+    """What scores need."""
+
+    missing: str
+    bounds: bool
+
+
+class StatisticsOptions(TypedDict, total=False):
+    """What intervals and tests need."""
+
+    seed: int
+    resamples: int
+    alpha: float
+
+
+class CurveOptions(CountingOptions, StatisticsOptions, total=False):
+    """What curves with intervals need."""
+
+
+class ExperimentOptions(ScoringOptions, StatisticsOptions, total=False):
+    """All options of an experiment."""
+
+
+def takes_options(function: Callable[P, T]) -> Callable[P, T]:
+    """Show each option of `**options` in the signature of a function, and in its docstring in place of `{options}`.
+
+    The annotation of `**options` is one of the types above. A call with another option is a `TypeError`.
+    """
+    hints = get_type_hints(function)
+    kinds = get_type_hints(get_args(hints["options"])[0])
+    given = inspect.signature(function)
+    own = [
+        one.replace(annotation=hints.get(name, one.annotation))
+        for name, one in given.parameters.items()
+        if name != "options"
+    ]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
+        for name, kind in kinds.items()
+    ]
+    signature = given.replace(parameters=[*own, *shared], return_annotation=hints.get("return"))
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        signature.bind(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    call.__doc__ = describe_options(function.__doc__ or "", kinds)
+    call.__signature__ = signature  # type: ignore[attr-defined]  # editors and help() read it
+    return call
+
+
+def describe_options(docstring: str, names: Any) -> str:
+    """Return a docstring with the sentences of some options in place of `{options}`."""
+    entries = [
+        textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        for name in names
+    ]
+    return docstring.replace("        {options}", "\n".join(entries))
