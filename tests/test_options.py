@@ -89,3 +89,20 @@ def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> Non
 
 def test_missing_has_the_declared_choices() -> None:
     assert OPTIONS["missing"].choices == MISSING
+
+
+#: What an experiment is made of.
+_INPUTS = {"self", "qrels", "run", "runs", "systems"}
+_WIDE = {"label", "read_traces", "convert_traces"}
+
+
+@pytest.mark.parametrize("owner", [gg, gg.Experiment], ids=["functions", "methods"])
+def test_no_public_function_has_more_than_eight_arguments_of_its_own(owner: Any) -> None:
+    names = gg.__all__ if owner is gg else [name for name in vars(owner) if not name.startswith("_")]
+    wide = {
+        name
+        for name in names
+        if inspect.isfunction(function := getattr(owner, name))
+        and len({*inspect.signature(function).parameters} - {*OPTIONS} - _INPUTS) > 8
+    }
+    assert wide == (_WIDE if owner is gg else set())

@@ -18,7 +18,7 @@ import goodgain as gg
 from goodgain.comparing import pairs_table
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
-from goodgain.experiments.kept_results import make_key
+from goodgain.experiments.kept_results import MOST_KEPT, KeptResults, make_key
 from goodgain.options import OPTIONS
 from goodgain.reporting import iteration_curves
 
@@ -234,7 +234,9 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.report(tmp_path / "report.json")
     assert made["pairs_table.bootstrap_interval"] == 1
     assert made["iteration_curves.bootstrap_interval"] == 1
-    assert made["query_batches.find_first_occurrences"] == 2 * 3  # scores, counts, precision over recall
+    assert made["query_batches.find_first_occurrences"] == 2  # of each run
+    x.with_(order="interleaved").evaluate("nDCG@10 nCG")
+    assert made["query_batches.find_first_occurrences"] == 2 + 2  # of each run, in another order
 
 
 def test_large_files_are_read_once_for_evaluate_and_compare(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,3 +310,10 @@ def test_tables_are_told_apart_by_identity_and_words_by_value() -> None:
     assert make_key(one) == make_key(one) != make_key(other)
     assert make_key(Path("a")) == make_key(Path("a")) != make_key("a")
     assert make_key(True) != make_key(1)
+
+
+def test_an_experiment_keeps_the_results_that_were_used_last() -> None:
+    kept, made = KeptResults(), list[int]()
+    for key in (0, *range(1, MOST_KEPT), 0, MOST_KEPT, 0, 1):
+        assert kept.keep(key, lambda key=key: made.append(key) or key) == key
+    assert made == [*range(MOST_KEPT + 1), 1]  # 1 was the one not used for longest

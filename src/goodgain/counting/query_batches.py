@@ -33,6 +33,8 @@ from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurren
 
 _Result = TypeVar("_Result")
 
+#: The columns that place a result in a ranking; counts need the first three.
+_PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 #: Blocks that threads count ahead of the caller. Each is in memory.
 _AHEAD = 2
 
@@ -138,6 +140,15 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
 
 
+def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
+    """Return the first occurrences of a run: those that it keeps, else those of its rows, which may have fewer columns."""
+    if run.firsts is None:
+        return find_first_occurrences(rows, order)
+    if order not in run.firsts:
+        run.firsts[order] = find_first_occurrences(run.rows.select(*_PLACES), order)
+    return run.firsts[order]
+
+
 class _Counter:
     """Counts and ranks a run in memory, or parts of one; several threads may use it."""
 
@@ -145,7 +156,7 @@ class _Counter:
         self._qrels = qrels
         self._rels = rels
         self._request = request
-        self._columns = ["query_id", "iteration", "doc_id", *(["rank", "score"] if request is not None else [])]
+        self._columns = [*_PLACES] if request is not None else [*_PLACES[:3]]
         self._once = Lock()
 
     @cached_property
@@ -155,7 +166,7 @@ class _Counter:
     def count(self, run: Run) -> QueryBatch:
         """Count a run, or a part of one with whole queries."""
         qrels, rows = self._qrels, run.rows.select(self._columns)
-        firsts, first_iterations = find_first_occurrences(rows), None
+        firsts, first_iterations = find_firsts(run, rows), None
         with self._once:  # these are cached properties
             judgments, unit = qrels.judgments, self._unit
         if qrels.labels is None:
@@ -165,7 +176,7 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
-        ranking, table, orders = self._rank(rows, firsts, relevance)
+        ranking, table, orders = self._rank(run, rows, firsts, relevance)
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
@@ -173,14 +184,14 @@ class _Counter:
         return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
 
     def _rank(
-        self, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
+        self, run: Run, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
         """Return the requested ranking and ranking table, and how ranks and scores order the queries."""
         request = self._request
         if request is None:
             return None, None, Orders()
         if request.order != "seen":
-            firsts, relevance = find_first_occurrences(rows, request.order), None
+            firsts, relevance = find_firsts(run, rows, request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:

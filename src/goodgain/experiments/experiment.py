@@ -45,8 +45,8 @@ class Experiment:
     """Qrels and systems with the options of all analyses. Files are read once, and runs counted once, for all of them.
 
     An experiment does not change; `with_` returns another one that shares what both can use. Each notice is given once, and
-    stands in the `notes` of every result that it concerns. Runs, and the results of analyses, stay in memory; of large
-    files only counts and scores do.
+    stands in the `notes` of every result that it concerns. Runs of up to 2,000,000 rows stay in memory with their first
+    occurrences, which take as much, and so do the last 64 results of analyses and their steps; of large files only these do.
 
     Args:
         qrels: what `read_qrels` takes.

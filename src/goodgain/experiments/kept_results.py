@@ -15,20 +15,29 @@ from goodgain.options import Option
 T = TypeVar("T")
 
 
+#: The most results that an experiment keeps.
+MOST_KEPT = 64
+
+
 class KeptResults:
-    """Results by their keys. A result that is asked for again repeats the notices that were given while it was made."""
+    """Results by their keys; the one that was not used for longest goes when there are too many.
+
+    A result that is asked for again repeats the notices that were given while it was made.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}
+        self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
         """Return the result of this key, made now if it is new."""
-        if key not in self._found:
+        found = self._found.pop(key, None)
+        if found is None:
             heard: list[GoodgainNotice] = []
             with collect_notices(heard.append):
-                made = make()
-            self._found[key] = made, heard
-        value, heard = self._found[key]
+                found = make(), heard
+        self._found[key] = value, heard = found
+        while len(self._found) > MOST_KEPT:
+            del self._found[next(iter(self._found))]
         for one in heard:
             notice(str(one), minor=one.minor)
         return value  # type: ignore[no-any-return]  # its key says what it is

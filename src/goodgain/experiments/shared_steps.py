@@ -28,6 +28,8 @@ from goodgain.options import DOCUMENTS, READING, SCORING
 from goodgain.reporting.precision_recall import find_hits
 
 T = TypeVar("T")
+#: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
+_MOST_ROWS = 2_000_000
 
 
 class Opened(NamedTuple):
@@ -75,6 +77,8 @@ class SharedSteps:
         runs = {name: copy(run) for name, run in opened.items()}
         for run in runs.values():  # notices about the user's own run are not those of this experiment
             object.__setattr__(run, "warned", set())
+            if isinstance(run, Run) and isinstance(run.frame, pl.DataFrame) and run.frame.height <= _MOST_ROWS:
+                run.firsts = {}
         return Opened(judged, runs, names)
 
     def score_runs(

@@ -37,6 +37,7 @@ from goodgain.formats.iterations import (
 from goodgain.options import check_choice
 from goodgain.ranking.dataframe_engines import collect, to_lazy
 from goodgain.ranking.first_occurrences_and_flattening import (
+    FirstOccurrences,
     add_ranks,
     find_first_occurrences,
     find_first_rows,
@@ -98,6 +99,7 @@ class Run(PandasFacade):
         unnamed: rows without doc_id that may be results.
         ids_mapped: how many ids of chunks became documents, each once a query.
         reading: the options that the run was read with.
+        firsts: order -> first occurrences, where an experiment keeps them; else None.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -110,6 +112,7 @@ class Run(PandasFacade):
 
     ids_mapped = 0
     reading = Reading()
+    firsts: dict[str, FirstOccurrences] | None = None
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
