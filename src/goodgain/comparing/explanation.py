@@ -27,7 +27,7 @@ from goodgain.comparing.use_of_documents import USES_OF, add_uses, check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import use_each
-from goodgain.errors import InputError, MeasureError, check_whole_number, notice
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.evaluation import check_iterations, count_with_notices
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
@@ -57,9 +57,10 @@ class Explanation:
             use_new (`returned at 2, never opened`; null without uses). One row a good document.
         iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
-            missing). Without results query_text, failed and repeated queries are null, and empty counts failed ones too.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it). Only queries
-            that have a good document.
+            missing), rel (the smallest good label; measures of two thresholds have two rows an iteration). Without results
+            query_text, failed and repeated queries are null, and empty counts failed ones too.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it), rel. Only
+            queries that have a good document.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
@@ -136,8 +137,7 @@ def explain(
         base, new: what `read_run` takes. A system has the name of its file, else that of its tag. With a list of several
             runs of a system, each run of base is explained beside each of new: query q becomes `q (1, 2)` for the first
             run of base and the second of new.
-        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR. All with one
-            threshold.
+        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
             a pair of one each.
         uses: what `funnel` takes, of both systems: says which good documents were never opened, or never cited.
@@ -150,7 +150,7 @@ def explain(
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
-        MeasureError: a measure is unknown or has no causes by document, or two measures have different thresholds.
+        MeasureError: a measure is unknown or has no causes by document.
 
     >>> qrels = {"q": {"a": 3, "b": 2}}
     >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
@@ -257,13 +257,7 @@ def search_systems(qrels: Qrels, runs: Mapping[str, Run | RunFile], parts: Seque
 
 def find_rels(parts: Iterable[Parts]) -> list[float]:
     """Return the thresholds of the ledgers that an explanation needs."""
-    rels = find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
-    if len(rels) > 1:
-        raise MeasureError(
-            f"the measures have thresholds of {' and '.join(f'{rel:g}' for rel in rels)}, so good means different documents. "
-            "Explain measures of one threshold (rel) at a time."
-        )
-    return rels
+    return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
 
 
 def explain_systems(
@@ -277,23 +271,25 @@ def explain_systems(
 ) -> Explanation:
     """Explain the difference of two systems by what they found; `parts`: the measures by name."""
     names, (base, new) = [*systems], systems.values()
-    (rel,) = new.counts
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
-    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rel)).clear()
+    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=min(new.counts))).clear()
     causes = add_up(documents.filter(pl.col("cause").is_not_null()), ["query_id", "measure", "counted_by", "cause"])
     unjudged = pl.concat(find_unjudged(one, systems) for one in parts.values())
     repeats = pl.concat(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    iterations = tabulate_iterations(systems, rel, results)
-    with_good = base.counts[rel].pools.filter(pl.col("GoodPool") > 0)
+    iterations = pl.concat(tabulate_iterations(systems, rel, results) for rel in new.counts)
+    with_good = pl.concat(
+        of.pools.filter(pl.col("GoodPool") > 0).select("query_id", rel=pl.lit(rel)) for rel, of in base.counts.items()
+    )
     number = pl.col("iteration")
-    searched = iterations.join(with_good, on="query_id", how="semi", maintain_order="left")
-    wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
+    searched = iterations.join(with_good, on=["query_id", "rel"], how="semi", maintain_order="left")
+    wasted = searched.group_by("system", "query_id", "rel", maintain_order=True).agg(
         iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
     )
+    after = pl.col("iterations") - pl.col("last_good_iteration")
     documents, unjudged, repeats = (
         frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
@@ -307,7 +303,7 @@ def explain_systems(
         causes=causes.drop("queries"),
         documents=documents,
         iterations=iterations,
-        wasted=wasted.with_columns(wasted=pl.col("iterations") - pl.col("last_good_iteration")),
+        wasted=wasted.select(pl.exclude("rel"), after.alias("wasted"), "rel"),
         unjudged=unjudged,
         repeats=repeats,
         parts=parts,
