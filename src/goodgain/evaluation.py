@@ -81,7 +81,7 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
-    warn_of_ends(found.values, measures.good_gain)
+    warn_of_ends(scores, measures.good_gain)
     return scores
 
 

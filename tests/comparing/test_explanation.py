@@ -45,8 +45,8 @@ def explain_rows(
 
 def expected_documents(
     measure: str, base: list[RunRow], new: list[RunRow], qrels: list[QrelRow], *, labels: str | None
-) -> dict[tuple[str, str], tuple[Fraction, str | None]]:
-    """(query, good document) -> its amount and its cause, from the sentences that define them."""
+) -> dict[tuple[str, str], tuple[Fraction, str | None, str]]:
+    """(query, good document) -> its amount, its cause and who counts it, from the sentences that define them."""
     name, at, rel, _ = oracle.parse(measure)
     found = {}
     runs = [oracle.iterations(rows) for rows in (base, new)]
@@ -66,7 +66,10 @@ def expected_documents(
                 for place, label, is_counted in zip(places, given, counted, strict=True)
             ]
             ends = [len(run.get(query, [])) for run in runs]
-            found[query, doc] = (worth[1] - worth[0], cause_of(counted, places, given, ends, at, worth))
+            by = {(True, True): "both", (True, False): "base", (False, True): "new"}.get(
+                (counted[0], counted[1]), "neither"
+            )
+            found[query, doc] = (worth[1] - worth[0], cause_of(counted, places, given, ends, at, worth), by)
     return found
 
 
@@ -126,10 +129,11 @@ def check_sums(
     for measure in SUMS:
         wanted = expected_documents(measure, base, new, qrels, labels=labels)
         rows = explained.documents.filter(measure=measure)
-        found = {(q, d): (a, c) for q, d, a, c in rows.select("query_id", "doc_id", "amount", "cause").iter_rows()}
-        assert {key: cause for key, (_, cause) in found.items()} == {key: cause for key, (_, cause) in wanted.items()}
+        names = ("query_id", "doc_id", "amount", "cause", "counted_by")
+        found = {(q, d): (a, *said) for q, d, a, *said in rows.select(names).iter_rows()}
+        assert {key: said for key, (_, *said) in found.items()} == {key: said for key, (_, *said) in wanted.items()}
         exact = is_exact and measure.startswith(EXACT)
-        for key, (amount, _) in wanted.items():
+        for key, (amount, *_) in wanted.items():
             assert (
                 Fraction(found[key][0]) == amount if exact else found[key][0] == pytest.approx(float(amount), abs=1e-12)
             )
@@ -139,7 +143,7 @@ def check_sums(
             query = row["query_id"]
             amount = sums.get(query, 0.0)
             assert row["difference"] == (amount if abs(amount) > 1e-9 else 0.0)  # bit for bit; at rounding level 0
-            total = sum((amount for (q, _), (amount, _) in wanted.items() if q == query), Fraction(0))
+            total = sum((amount for (q, _), (amount, *_) in wanted.items() if q == query), Fraction(0))
             assert total == values[1][query] - values[0][query]
             assert row["difference"] == pytest.approx(row["new"] - row["base"], rel=1e-12, abs=1e-12)
             if is_whole and measure.startswith(EXACT):
@@ -267,7 +271,7 @@ def test_an_iteration_is_unproductive_only_while_good_documents_are_missing() ->
     explained = gg.explain({"q": {"a": 3}}, run, run)
     of_base = explained.iterations.filter(system="base")
     assert of_base.get_column("brought_nothing_good").to_list() == [True, False, False]
-    assert explained.wasted.filter(system="base").rows() == [("base", "q", 3, 2, 1)]
+    assert explained.wasted.filter(system="base").rows() == [("base", "q", 3, 2, 1, 2.0)]
 
 
 def test_a_query_without_good_documents_wastes_nothing() -> None:
@@ -443,10 +447,29 @@ def test_a_query_without_results_or_searches_is_the_cause_and_not_its_documents(
     assert "Main cause: new got no results in 1 query (-0.5 in the mean)." in text
 
 
-def test_measures_of_two_thresholds_are_refused() -> None:
-    run = searches(("q", 1, "a"))
-    with pytest.raises(gg.MeasureError, match="thresholds of 1 and 3"):
-        gg.explain({"q": {"a": 3}}, run, run, "CG(rel=1) CG(rel=3)")
+def test_each_measure_counts_by_its_own_threshold() -> None:
+    qrels = {"q": {"a": 3, "b": 1, "c": 1}}
+    base, new = searches(("q", 1, "a"), ("q", 2, "x")), searches(("q", 1, "b"), ("q", 1, "c"), ("q", 2, "a"))
+    both = gg.explain(qrels, base, new, "NumGood(rel=3)@1 NumGood(rel=1)@1")
+    for rel, measure in ((3.0, "NumGood(rel=3)@1"), (1.0, "NumGood(rel=1)@1")):
+        alone = gg.explain(qrels, base, new, measure)
+        for name in ("queries", "causes", "documents"):
+            assert getattr(both, name).filter(measure=measure).equals(getattr(alone, name)), name
+        for name in ("iterations", "wasted"):
+            assert getattr(both, name).filter(rel=rel).equals(getattr(alone, name)), name
+        assert next(line for line in alone.to_text().splitlines()) in both.to_text()
+        said = [
+            f"{line.partition(':')[0]} (rel={rel:g}):"
+            for line in alone.to_text().splitlines()
+            if " came after " in line
+        ]
+        assert all(one in both.to_text() for one in said)
+    sentences = both.queries.get_column("sentence").to_list()
+    assert sentences[0].startswith("At iteration 1 base found 1 good document; new found no good document.")
+    assert sentences[1].startswith("At iteration 1 base found 1 good document; new found 2 good documents.")
+    assert "new (rel=3): 1 of 2 iterations found no good document" in both.to_text()
+    side_by_side = both.to_text(query="q")
+    assert "**Query q (rel=3)**" in side_by_side and "**Query q (rel=1)**" in side_by_side
 
 
 def test_worse_comes_before_better_also_where_lower_is_better() -> None:

@@ -23,6 +23,7 @@ Searches = dict[str, list[list[str]]]
 
 
 class Inputs(NamedTuple):
+    measures: list[str]
     qrels: dict[str, dict[str, int]]
     systems: dict[str, list[Searches]]
     groups: dict[str, str]
@@ -46,7 +47,8 @@ def make_inputs(seed: int) -> Inputs:
             for _ in range(random.choice([1, 1, 2, 3]))
         ]
     groups = {query: str(random.choice(["x", "y"])) for query in queries}
-    return Inputs(qrels, systems, groups, float(random.choice([0.05, 0.05, 0.2])))
+    measures = [str(measure) for measure in random.choice([*BY_HAND], 5, replace=False)]
+    return Inputs(measures, qrels, systems, groups, float(random.choice([0.05, 0.05, 0.2])))
 
 
 def make_searches(random: Any, docs: list[str], broken: float) -> list[list[str]]:
@@ -195,7 +197,8 @@ def check_rows(rows: pl.DataFrame, table: Any, queries: list[list[str]], given: 
 def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
     """Check that the notes on queries left out and on low counts are those by hand, and no others."""
     expected = []
-    for measure, (_, _, i) in BY_HAND.items():
+    for measure in given.measures:
+        i = BY_HAND[measure][2]
         by = "" if i is None else f" by iteration {i}"
         lacks = {name: sum(value is None for value in of.values()) for name, of in table[measure].items()}
         if listed := ", ".join(f"{name} {n}" for name, n in lacks.items() if n):
@@ -203,7 +206,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
             noun = "1 query" if n == 1 else f"{n} queries"
             more = " A pair leaves out only those of its two systems." if len(given.systems) > 2 else ""
             expected.append(f"{measure} leaves out {noun} where a system returned nothing{by} ({listed}).{more}")
-    for measure in ("NumDup@1", "NumDup", "NumResults", "NumIter"):
+    for measure in (one for one in given.measures if one.startswith("Num")):
         i = BY_HAND[measure][2]
         for name, runs in given.systems.items():
             less = [
@@ -221,15 +224,27 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
     assert told == expected
 
 
+def subtract(values: dict[str, dict[str, float | None]], system: str, against: str) -> list[float]:
+    sides = values[system], values[against]
+    return [a - b for q in sides[0] if (a := sides[0][q]) is not None and (b := sides[1][q]) is not None]
+
+
 def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
     """Check each number of the sentence on power, and that fewer queries than it names can show nothing."""
     shown = found.detectable.rows(named=True)
+    expected = []
+    for row in found.pairs.filter(verdict="unclear").iter_rows(named=True):
+        number = found.pairs.filter(pl.col("queries") > 0, measure=row["measure"]).height
+        differences = subtract(table[row["measure"]], row["system"], row["against"])
+        # Equal differences have no spread, and a level above the power needs no query.
+        if len(differences) > 1 and max(differences) - min(differences) > 1e-12 and given.alpha / number < 0.8:
+            expected.append((row["measure"], row["system"], row["against"]))
+    assert [(known["measure"], known["system"], known["against"]) for known in shown[::2]] == expected
     for known, needed in zip(shown[::2], shown[1::2], strict=True):
         measure, system, against = known["measure"], known["system"], known["against"]
         rows = found.pairs.filter(measure=measure)
         assert known["pairs"] == rows.filter(pl.col("queries") > 0).height
-        sides = [table[measure][name] for name in (system, against)]
-        differences = [a - b for q in given.qrels if (a := sides[0][q]) is not None and (b := sides[1][q]) is not None]
+        differences = subtract(table[measure], system, against)
         assert known["queries"] == len(differences)
         spread, level = float(np.std(differences, ddof=1)), given.alpha / known["pairs"]
         least = next(n for n in range(1, 99) if known["pairs"] * 2.0 ** (1 - n) <= given.alpha)
@@ -281,15 +296,18 @@ def test_every_verdict_and_number_that_compare_gives_is_true(seed: int) -> None:
     groups = pl.DataFrame([*given.groups.items()], schema=["query_id", "group"], orient="row")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gg.GoodgainNotice)
-        found = gg.compare(given.qrels, runs, " ".join(BY_HAND), groups=groups, alpha=given.alpha)
-        based = gg.compare(given.qrels, runs, "SRR@2 NumDup", baseline="A", alpha=given.alpha)
+        # Exact tests: all signs of 11 queries are fewer than the resamples.
+        options = {"alpha": given.alpha, "resamples": 2_050}
+        found = gg.compare(given.qrels, runs, given.measures, groups=groups, **options)
+        of_two = {name: runs[name] for name in "AB"}
+        based = gg.compare(given.qrels, of_two, "SRR@2", baseline="A", **options)
     for row in found.means.iter_rows(named=True):
         values = [value for value in table[row["measure"]][row["system"]].values() if value is not None]
         assert (row["queries"], row["mean"]) == (len(values), pytest.approx(average([*values])))
     assert found.groups is not None
     members = {group: [q for q, of in given.groups.items() if of == group] for group in given.groups.values()}
     pairs = [(new, old) for old, new in combinations(systems, 2)]
-    for measure in BY_HAND:
+    for measure in given.measures:
         rows = found.pairs.filter(measure=measure)
         assert rows.select("system", "against").rows() == pairs
         check_rows(rows, table, [[*given.qrels]] * len(pairs), given)

@@ -126,7 +126,7 @@ def test_evidence_recall_counts_labels_from_1_as_its_source_does() -> None:
     assert found == {"EvidenceRecall": 0.5, "EvidenceRecall(rel=2)": 0.0}
 
 
-def test_both_ends_of_iterations_for_all_good_results_are_counted() -> None:
+def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path) -> None:
     qrels = {"none": {"a": 1}, "found": {"a": 2}, "failed": {"a": 2, "b": 3}, "never": {"a": 2}}
     rows = {"query_id": ["found", "failed", "found"], "iteration": [1, 1, 2], "doc_id": ["x", "a", "a"]}
     run = pl.DataFrame(rows)
@@ -138,9 +138,25 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted() -> None:
     assert any("the worst, in 2 queries" in note for note in scores.notes)
     assert all(one.message.minor for one in given if "the best value" in str(one.message))
     with pytest.warns(gg.GoodgainNotice) as given:
-        gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
+        found = gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
     (said,) = [str(one.message) for one in given if "the best value" in str(one.message)]
     assert said.splitlines()[1:] == ["  a: 0 in 1 query, 100 in 2 queries", "  b: 0 in 1 query, 100 in 3 queries"]
+    (noted,) = [note for note in found.notes if "the best value" in note]
+    assert noted.endswith("found all. a: 0 in 1 query, 100 in 2 queries; b: 0 in 1 query, 100 in 3 queries")
+    assert noted in found.to_text("markdown")
+    found.write_baseline(tmp_path / "kept.jsonl", "a")
+    for several in ({"b": run.head(1)}, {"b": [run, run.head(1)]}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gg.GoodgainNotice)
+            again = gg.compare(qrels, several, "IterationsForAllGoodResults", baseline_file=tmp_path / "kept.jsonl")
+        (noted,) = [note for note in again.notes if "the best value" in note]
+        assert "baseline: 0 in 1 query, 100 in 2 queries" in noted and "100 in 3 queries" in noted
+    for systems in ({"a": run}, {"a": run, "b": run.head(1)}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gg.GoodgainNotice)
+            page = gg.report(qrels, systems, tmp_path / "page.md", "IterationsForAllGoodResults CG").read_text()
+        assert page.count("0, the best value") == 1
+        assert ("b: 0 in 1 query, 100 in 3 queries" in page) == (len(systems) == 2)
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:
             gg.evaluate(labels, run, asked)

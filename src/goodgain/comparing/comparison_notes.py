@@ -22,10 +22,12 @@ from goodgain.counting.coverage import (
     list_examples,
     share_of_smaller,
 )
-from goodgain.errors import InputError
+from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.measures.scores import Scores
+from goodgain.measures.thresholds import warn_of_ends
 
 #: Pairs of systems that a note lists.
 _EXAMPLES = 3
@@ -73,6 +75,17 @@ def describe_shared_queries(
         f"{'; '.join(few[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
         "lacks counts as one without a search."
     )
+
+
+def describe_ends(scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> Iterator[str]:
+    """Yield what the notices of scoring say of IterationsForAllGoodResults, with the counts of each system."""
+    notices = NoticesOfSystems()
+    for name, of in scores.items():
+        with notices.of(name):
+            warn_of_ends(of, measures)
+    for text in notices.texts:
+        head, *counts = text.split("\n  ")
+        yield " ".join([head, "; ".join(counts)]).strip()
 
 
 class Note(NamedTuple):

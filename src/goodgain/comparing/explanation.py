@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +21,10 @@ from goodgain.comparing.rendering import write_html, write_plain
 from goodgain.comparing.searches import Results, tabulate_iterations
 from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.errors import MeasureError, notice
+from goodgain.errors import notice
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.measures.good_gain import CG, NumDup
-from goodgain.measures.thresholds import find_thresholds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,9 +45,10 @@ class Explanation:
             use_new (`returned at 2, never opened`; null without uses). One row a good document.
         iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
-            missing). Without results query_text, failed and repeated queries are null, and empty counts failed ones too.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it). Only queries
-            that have a good document.
+            missing), rel (the smallest good label; measures of two thresholds have two rows an iteration). Without results
+            query_text, failed and repeated queries are null, and empty counts failed ones too.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it), rel. Only
+            queries that have a good document.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
@@ -133,17 +133,6 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
     return paired, single
 
 
-def find_rels(parts: Iterable[Parts]) -> list[float]:
-    """Return the thresholds of the ledgers that an explanation needs."""
-    rels = find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
-    if len(rels) > 1:
-        raise MeasureError(
-            f"the measures have thresholds of {' and '.join(f'{rel:g}' for rel in rels)}, so good means different documents. "
-            "Explain measures of one threshold (rel) at a time."
-        )
-    return rels
-
-
 def explain_systems(
     qrels: Qrels,
     systems: Mapping[str, Searched],
@@ -155,23 +144,25 @@ def explain_systems(
 ) -> Explanation:
     """Explain the difference of two systems by what they found; `parts`: the measures by name."""
     names, (base, new) = [*systems], systems.values()
-    (rel,) = new.counts
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
-    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rel)).clear()
+    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=min(new.counts))).clear()
     causes = add_up(documents.filter(pl.col("cause").is_not_null()), ["query_id", "measure", "counted_by", "cause"])
     unjudged = pl.concat(find_unjudged(one, systems) for one in parts.values())
     repeats = pl.concat(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    iterations = tabulate_iterations(systems, rel, results)
-    with_good = base.counts[rel].pools.filter(pl.col("GoodPool") > 0)
+    iterations = pl.concat(tabulate_iterations(systems, rel, results) for rel in new.counts)
+    with_good = pl.concat(
+        of.pools.filter(pl.col("GoodPool") > 0).select("query_id", rel=pl.lit(rel)) for rel, of in base.counts.items()
+    )
     number = pl.col("iteration")
-    searched = iterations.join(with_good, on="query_id", how="semi", maintain_order="left")
-    wasted = searched.group_by("system", "query_id", maintain_order=True).agg(
+    searched = iterations.join(with_good, on=["query_id", "rel"], how="semi", maintain_order="left")
+    wasted = searched.group_by("system", "query_id", "rel", maintain_order=True).agg(
         iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
     )
+    after = pl.col("iterations") - pl.col("last_good_iteration")
     documents, unjudged, repeats = (
         frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         for frame in (documents, unjudged, repeats)
@@ -185,7 +176,7 @@ def explain_systems(
         causes=causes.drop("queries"),
         documents=documents,
         iterations=iterations,
-        wasted=wasted.with_columns(wasted=pl.col("iterations") - pl.col("last_good_iteration")),
+        wasted=wasted.select(pl.exclude("rel"), after.alias("wasted"), "rel"),
         unjudged=unjudged,
         repeats=repeats,
         parts=parts,

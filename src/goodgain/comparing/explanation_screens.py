@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, product, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -63,18 +63,33 @@ class Account:
     # A filter for each of many queries takes long. So do rows that no sentence needs: there can be millions of repeats.
     @cached_property
     def iterations(self) -> Mapping[Any, list[dict[str, Any]]]:
-        return self.of.iterations.rows_by_key(["query_id", "system"], named=True, include_key=True)
+        return self.of.iterations.rows_by_key(["query_id", "system", "rel"], named=True, include_key=True)
+
+    @cached_property
+    def rels(self) -> list[float]:
+        """The thresholds of the measures."""
+        return self.of.iterations.get_column("rel").unique().sort().to_list()
+
+    def find_rel(self, parts: Parts) -> float:
+        """Return the threshold of a measure; for SRR, which has none, the lowest one."""
+        return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
+
+    def name_rel(self, rel: float) -> str:
+        """Return a threshold in words; nothing if all measures have the same."""
+        return f" (rel={rel:g})" if len(self.rels) > 1 else ""
 
     @cached_property
     def repeats(self) -> Mapping[Any, list[dict[str, Any]]]:
         return self.of.repeats.rows_by_key(["query_id", "system"], named=True, include_key=True)
 
     @cached_property
-    def alone(self) -> set[tuple[str, int]]:
-        """Each query and iteration in which one system found a good document that the other did not find there."""
+    def alone(self) -> set[tuple[str, float, int]]:
+        """Each query, threshold and iteration in which one system found a good document that the other did not find there."""
+        rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
+        rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
         sides = (
-            rows.filter(pl.col("counted_by").is_in(["both", side])).select("query_id", f"iteration_{side}")
+            rows.filter(pl.col("counted_by").is_in(["both", side])).select("query_id", "rel", f"iteration_{side}")
             for side in ("base", "new")
         )
         return {*chain.from_iterable(one.iter_rows() for one in sides)}
@@ -86,11 +101,12 @@ class Account:
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
+        rel = self.find_rel(parts)
+        searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
         if at is not None and row["difference"]:
-            sides = [self._describe_search(query_id, name, at) for name in self.names]
-            searches = [self.iterations.get((query_id, name), []) for name in self.names]
-            base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches)
-            sides[1] += ", not the same" * (base == new > 0 and (query_id, at) in self.alone)
+            sides = [_describe_search(name, of, at) for name, of in searches.items()]
+            base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches.values())
+            sides[1] += ", not the same" * (base == new > 0 and (query_id, rel, at) in self.alone)
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
         again = []
         for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
@@ -114,23 +130,10 @@ class Account:
                 names = _name_documents(self.of.documents.filter(**keys))
             yield f"{self.describe_cause(parts, cause, names)} ({_show_amount(parts, cause['amount'])})"
         words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
-        for name in self.names if named else ():
-            rows = self.iterations.get((query_id, name), [])
+        for name, rows in searches.items() if named else ():
             totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
             if said := ", ".join(f"{total} {what}" for what, total in totals.items() if total):
                 yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
-
-    def _describe_search(self, query_id: str, name: str, at: int) -> str:
-        iterations = self.iterations.get((query_id, name), [])
-        if len(iterations) < at:
-            last = count_of(len(iterations), "iteration")
-            return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
-        row = iterations[at - 1]
-        if not row["query_text"]:
-            return f"{name} {_describe_outcome(row)}"
-        # Of parallel searches some may be new.
-        repeated = "repeated its search" if row["repeated_queries"] == row["searches"] else "searched"
-        return f"{name} {repeated} “{shorten(row['query_text'])}” and {_describe_outcome(row)}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
         """Return what happened to documents, which have these names in the sentence."""
@@ -226,9 +229,10 @@ def _summarise(
 
 def describe_whole(of: Explanation) -> Iterator[str]:
     """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
-    for name in (of.base, of.new):
-        rows = of.iterations.filter(system=name)
-        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
+    account = Account(of)
+    for name, rel in product(account.names, account.rels):
+        rows = of.iterations.filter(system=name, rel=rel)
+        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name, rel=rel)
         iterations = count_of(rows.height, "iteration")
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
@@ -237,7 +241,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         }
         said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
         if said or not rows.height:
-            yield f"{name}: {' '.join(said) or 'never searched.'}"
+            yield f"{name}{account.name_rel(rel)}: {' '.join(said) or 'never searched.'}"
     unjudged = of.unjudged.filter(measure=of.measures[0])
     alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
     if unjudged.height:
@@ -270,16 +274,17 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
 
 def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
     """Yield the one query of an explanation: its values, both systems iteration by iteration, and their documents."""
+    account = Account(of)
     for row in of.queries.iter_rows(named=True):
         yield Line(f"{_describe_values(row)}. {row['sentence'] or ''}".strip())
-    yield _build_iterations_grid(of)
+    yield from (_build_iterations_grid(account, rel) for rel in account.rels)
     if of.iterations.get_column("brought_nothing_good").any():
         yield Line("! the iteration found no good document while some were missing")
     for measure, parts in {str(one.numerator): one for one in of.parts.values()}.items():
         rows = [
             [
                 _name(row),
-                "" if row["cause"] is None else Account(of).describe_cause(parts, row, "it"),
+                "" if row["cause"] is None else account.describe_cause(parts, row, "it"),
                 *(show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")),
                 show(row["amount"], "+"),
             ]
@@ -306,12 +311,13 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         yield Grid.of("Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows)
 
 
-def _build_iterations_grid(of: Explanation) -> Grid:
-    header, columns = ["iteration"], []
+def _build_iterations_grid(account: Account, rel: float) -> Grid:
+    of, header, columns = account.of, ["iteration"], []
     words = {"new_other": "not good", "repeated": "repeated", "unjudged": "unjudged"}
-    documents = of.documents.filter(pl.col("measure") == pl.col("measure").first())
+    names = [str(parts.numerator) for parts in of.parts.values() if account.find_rel(parts) == rel]
+    documents = of.documents.filter(pl.col("measure").is_in(names)).unique("doc_id", maintain_order=True)
     for side, name in (("base", of.base), ("new", of.new)):
-        searched, found = of.iterations.filter(system=name).to_dicts(), []
+        searched, found = of.iterations.filter(system=name, rel=rel).to_dicts(), []
         if any(row["query_text"] for row in searched):
             header.append(f"{name} searched")
             columns.append(
@@ -325,7 +331,8 @@ def _build_iterations_grid(of: Explanation) -> Grid:
         header.append(f"{name} found")
         columns.append(found or ["never searched"])
     rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
-    return Grid.of(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
+    title = f"Query {of.queries.item(0, 'query_id')}{account.name_rel(rel)}"
+    return Grid.of(title, header, len(header), rows)
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
@@ -351,6 +358,18 @@ def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
         else:
             text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
             yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)), expand=False)
+
+
+def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int) -> str:
+    if len(iterations) < at:
+        last = count_of(len(iterations), "iteration")
+        return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
+    row = iterations[at - 1]
+    if not row["query_text"]:
+        return f"{name} {_describe_outcome(row)}"
+    # Of parallel searches some may be new.
+    repeated = "repeated its search" if row["repeated_queries"] == row["searches"] else "searched"
+    return f"{name} {repeated} “{shorten(row['query_text'])}” and {_describe_outcome(row)}"
 
 
 def _describe_outcome(row: Mapping[str, Any]) -> str:

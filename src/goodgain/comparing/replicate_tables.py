@@ -24,7 +24,7 @@ from goodgain.comparing.replicates import (
     measure_spread,
 )
 from goodgain.comparing.required_lines import Requirement, passes
-from goodgain.comparing.statistical_tests import Matrix, count_least_queries
+from goodgain.comparing.statistical_tests import Matrix, count_least_queries, find_spread, subtract_without_residue
 from goodgain.errors import count_of
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
@@ -143,11 +143,12 @@ def tabulate_detectable(
     rows: list[tuple[Any, ...]] = []
     asked = pairs if detect is not None else pairs.filter(verdict="unclear")
     for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
-        differences = np.subtract(*match_pair(tested[measure], (systems.index(system), systems.index(against))))
+        both = match_pair(tested[measure], (systems.index(system), systems.index(against)))
+        differences = subtract_without_residue(*both)
         queries, number = len(differences), pairs_of.get(measure, 1)
         least = count_least_queries(alpha, number)  # the t-test has power on fewer, but the randomisation test decides
         level = alpha / number
-        spread = float(differences.std(ddof=1)) if queries > 1 else 0.0
+        spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
         if not spread:
             continue
         shown = compute_detectable_difference(1.0, queries, alpha=level)

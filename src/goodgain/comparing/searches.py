@@ -150,6 +150,7 @@ def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Re
                 *(column.cast(pl.Int64).alias(title) for title, column in columns.items()),
                 is_repeated_query=pl.col("repeated_queries") > 0,
                 brought_nothing_good=(pl.col("GR") == 0) & (found_before < pl.col("GoodPool")),
+                rel=pl.lit(rel, pl.Float64),
             )
         )
     return pl.concat(tables)

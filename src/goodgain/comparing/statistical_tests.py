@@ -7,6 +7,7 @@ zero, p is 1 by definition. A p that does not exist (one query; for the t-test, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _BLOCK = 4_000_000
 
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
 _NODES = 128
+
+_find_nodes = cache(np.polynomial.legendre.leggauss)
 
 #: Probability outside each end of the outer integral.
 _TAIL = 1e-16
@@ -86,11 +89,19 @@ def compute_effect_size(differences: Matrix) -> Vector:
     """
     if differences.shape[1] < 2:
         return np.where(_is_all_zero(differences), 0.0, np.nan)
-    mean = differences.mean(axis=1)
-    spread = differences.std(axis=1, ddof=1)
-    constant = spread <= RESIDUE * np.abs(mean)
-    d = mean / np.where(constant, np.nan, spread)
+    spread = find_spread(differences)
+    d = differences.mean(axis=1) / np.where(spread == 0, np.nan, spread)
     return np.where(_is_all_zero(differences), 0.0, d)
+
+
+def find_spread(differences: Matrix) -> Vector:
+    """Return the standard deviation of each row of differences; a spread at rounding level is 0.
+
+    >>> find_spread(np.array([[1.0, 3.0], [1 - 1 / 3, 2 / 3]])).round(4).tolist()
+    [1.4142, 0.0]
+    """
+    spread = differences.std(axis=1, ddof=1)
+    return np.where(spread <= RESIDUE * np.abs(differences).max(axis=1), 0.0, spread)
 
 
 def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
@@ -222,7 +233,7 @@ def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vecto
     """
     from scipy.special import chdtri, gammaln, ndtr
 
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _find_nodes(_NODES)
     low, high = (np.sqrt(chdtri(freedom, tail) / freedom) for tail in (1 - _TAIL, _TAIL))
     s = (high - low) / 2 * nodes + (high + low) / 2
     log_f = freedom * np.log(freedom) / 2 - (freedom / 2 - 1) * np.log(2) - gammaln(freedom / 2)

@@ -17,9 +17,9 @@ from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError, check_whole_number, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.kept_results import KeptResults
+from goodgain.experiments.shared_steps import find_rels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import SCORING, STATISTICS
 
 
@@ -61,7 +61,7 @@ def explain(
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
     of.warn_of_labels([one.measure for one in parts.values()])
     read = read_results_of([*runs], results)
-    of.count(find_thresholds([one.measure for one in parts.values()]))
+    of.count(find_rels(parts.values()))
     searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
     if few := describe_shared_queries({name: measure_coverage(one.counts).queries for name, one in searched.items()}):
         notice(few)

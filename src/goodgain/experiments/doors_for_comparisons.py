@@ -107,8 +107,7 @@ def explain(
         base, new: what `read_run` takes. A system has the name of its file, else that of its tag. With a list of several
             runs of a system, each run of base is explained beside each of new: query q becomes `q (1, 2)` for the first
             run of base and the second of new.
-        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR. All with one
-            threshold.
+        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: what `read_traces` returned, or a file of it, for search strings and titles: one of both systems, or
             a pair of one each.
         uses: what `funnel` takes, of both systems: says which good documents were never opened, or never cited.
@@ -120,7 +119,7 @@ def explain(
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
-        MeasureError: a measure is unknown or has no causes by document, or two measures have different thresholds.
+        MeasureError: a measure is unknown or has no causes by document.
 
     >>> import polars as pl
     >>> qrels = {"q": {"a": 3, "b": 2}}

@@ -40,7 +40,7 @@ class KeptResults:
             del self._found[next(iter(self._found))]
         for one in heard:
             notice(str(one), minor=one.minor)
-        return value  # type: ignore[no-any-return]  # its key says what it is
+        return value
 
 
 class Heard(list[GoodgainNotice]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +30,11 @@ from goodgain.reporting.precision_recall import find_hits
 T = TypeVar("T")
 #: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
 _MOST_ROWS = 2_000_000
+
+
+def find_rels(parts: Iterable[Parts]) -> list[float]:
+    """Return the thresholds of the counts that an explanation needs."""
+    return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
 
 
 class Opened(NamedTuple):
@@ -132,7 +137,7 @@ class SharedSteps:
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
         """Return what one run of each system found; `runs`: system -> the name of the run."""
         opened = self.opened
-        rels = find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
+        rels = find_rels(parts)
         counts = self.count_runs(rels)
 
         def find(run: str) -> Searched:

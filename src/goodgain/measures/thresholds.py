@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import polars as pl
@@ -12,6 +12,9 @@ from goodgain.errors import count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import is_computed_here
+
+if TYPE_CHECKING:
+    from goodgain.measures.scores import Scores
 
 #: The largest label of the scale that the guideline's threshold is for.
 _LARGEST_LABEL = 4
@@ -133,14 +136,11 @@ def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
     return ", ".join(names[:2]) + f" and {len(names) - 2} more" * (len(names) > 2)
 
 
-def warn_of_ends(values: pl.DataFrame, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a note on queries whose IterationsForAllGoodResults is not an iteration.
-
-    `values` has a row for each query and a column for each measure.
-    """
+def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
+    """Give a note on queries whose IterationsForAllGoodResults is not an iteration."""
     for measure in measures:
         if measure.NAME == "IterationsForAllGoodResults":
-            found = values.get_column(str(measure))
+            found = scores.per_query.filter(measure=str(measure)).get_column("value")
             least, most = int((found == 0).sum()), int((found == NEVER).sum())
             if least or most:
                 good, bad = (count_of(number, "query", "queries") for number in (least, most))
