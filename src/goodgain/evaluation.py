@@ -28,7 +28,7 @@ from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
-from goodgain.measures.thresholds import find_thresholds, warn_of_ends
+from goodgain.measures.thresholds import find_thresholds
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
@@ -81,7 +81,6 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
-    warn_of_ends(scores, measures.good_gain)
     return scores
 
 

@@ -170,7 +170,7 @@ def test_low_coverage_is_told_once_for_each_system(tmp_path: Path) -> None:
         for doubt in json.loads(write(tmp_path / "b.json", {"q": {"a": 2}}, {"half": runs["half"]}, "nCG"))["doubts"]
         if "coverage" in doubt
     )
-    assert alone.startswith("coverage is low: 0.50")
+    assert alone.startswith("half: coverage is low: 0.50")
 
 
 def test_that_no_label_reaches_the_threshold_is_said_first(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.comparing.compared_values import ComparedValues
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_notes import Note, describe_ends, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question, ScoredRun
 from goodgain.comparing.difference_bounds import add_bounds, add_bounds_of_means
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
@@ -96,11 +96,7 @@ def compare_scores(
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
-        notes=(
-            *(note.text for note in notes),
-            *describe_ends(scored if kept is None else {**scored, BASELINE: kept}, asked),
-            *list_remarks(scores, detectable, alpha=alpha, detect=detect),
-        ),
+        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
         signature=_sign(question, compared),
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,

@@ -14,20 +14,16 @@ from numpy.typing import NDArray
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.counting.coverage import (
-    LOW_COVERAGE,
     LOW_SHARE,
     SharedQueries,
-    describe_low_coverage,
     join_examples,
     list_examples,
     share_of_smaller,
 )
-from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import describe_lack, find_results_counts, needs_results
-from goodgain.measures.scores import Scores
-from goodgain.measures.thresholds import warn_of_ends
 
 #: Pairs of systems that a note lists.
 _EXAMPLES = 3
@@ -77,17 +73,6 @@ def describe_shared_queries(
     )
 
 
-def describe_ends(scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> Iterator[str]:
-    """Yield what the notices of scoring say of IterationsForAllGoodResults, with the counts of each system."""
-    notices = NoticesOfSystems()
-    for name, of in scores.items():
-        with notices.of(name):
-            warn_of_ends(of, measures)
-    for text in notices.texts:
-        head, *counts = text.split("\n  ")
-        yield " ".join([head, "; ".join(counts)]).strip()
-
-
 class Note(NamedTuple):
     """A sentence; a minor one does not change what the numbers mean."""
 
@@ -110,7 +95,6 @@ def list_notes(
     for asked in (measures, outcomes):
         for measure in asked:
             yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]), names)
-    yield from _describe_low_coverage(systems)
     yield from _describe_ends(ours, values, names)
     yield from _describe_low_counts(measures, values, names)
     for measure in ours:
@@ -128,13 +112,6 @@ def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, Share
     unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
     if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
         yield Note(f"Queries without judgments are left out: {listed}.")
-
-
-def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
-    low = systems.filter(pl.col("coverage") < LOW_COVERAGE).select("system", "coverage").rows()
-    if low:
-        shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
-        yield Note(describe_low_coverage(figures=f"({shares})"))
 
 
 def _describe_ends(

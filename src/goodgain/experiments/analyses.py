@@ -55,7 +55,7 @@ class Analyses(SharedSteps):
             raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run.")
         self.warn_of_labels(asked, options["provider"])
         runs = {name: of.select(asked) for name, of in self.score_runs(asked).items()}
-        self.warn_of_coverage({name: of.coverage for name, of in runs.items()})
+        self.warn_of_scores(runs, asked)
         members = None if groups is None else read_groups(groups, opened.qrels.query_ids)
         found = {}
         for name, of in opened.names.items():

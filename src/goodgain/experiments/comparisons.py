@@ -9,7 +9,7 @@ from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.compare_systems import compare_scores
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries
-from goodgain.comparing.comparison_question import Question
+from goodgain.comparing.comparison_question import BASELINE, Question
 from goodgain.comparing.explanation import Explanation, explain_systems, pair_runs
 from goodgain.comparing.searches import read_results_of
 from goodgain.comparing.use_of_documents import check_uses
@@ -40,6 +40,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
         of.warn_of_labels(question.asked, shared["provider"])
     kept = question.read_baseline(opened.qrels)
     scores = of.score_runs(question.asked, question.needed)
+    of.warn_of_scores(scores if kept is None else {**scores, BASELINE: kept}, question.asked)
     scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
     return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels)
 
@@ -50,19 +51,25 @@ def explain(
     """Explain the difference of two systems; arguments as in `gg.explain`."""
     opened, rel = of.opened, of.options["rel"]
     runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
-    if any(len(several) > 1 for several in runs.values()):
-        if results is not None or uses is not None:
-            option = "uses=" if results is None else "results="
-            raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
-        paired = Analyses(*pair_runs(opened.qrels, runs), {**OF_OPENED, "rel": rel}, KeptResults())
-        return explain(paired, names, measures, top=top)
+    is_paired = any(len(several) > 1 for several in runs.values())
+    if is_paired and (results is not None or uses is not None):
+        option = "uses=" if results is None else "results="
+        raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
     check_uses(opened.qrels, uses)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}
     of.warn_of_labels([one.measure for one in parts.values()])
     read = read_results_of([*runs], results)
     of.count(find_rels(parts.values()))
-    searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
+    qrels = opened.qrels
+    if is_paired:
+        qrels, single = pair_runs(qrels, runs)
+        with collect_notices(lambda _: None):  # those on each run were given
+            searched = Analyses(qrels, single, OF_OPENED, KeptResults()).search(
+                [*parts.values()], dict(zip(names, names, strict=True))
+            )
+    else:
+        searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
     if few := describe_shared_queries({name: measure_coverage(one.counts).queries for name, one in searched.items()}):
         notice(few)
-    return explain_systems(opened.qrels, searched, parts, read.spell_as(searched), uses=uses, top=top)
+    return explain_systems(qrels, searched, parts, read.spell_as(searched), uses=uses, top=top)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -179,7 +180,8 @@ class Experiment:
         }  # fmt: skip
         with self.tell() as heard:
             found = compare(self._analyses, measures, own)
-        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *heard.texts))))
+        lines = (re.sub("\n +", "; ", text.replace("\n ", "", 1)) for text in heard.texts)
+        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *lines))))
 
     def curve(
         self,

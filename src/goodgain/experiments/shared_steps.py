@@ -23,7 +23,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.systems import name_runs
 from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
-from goodgain.measures.thresholds import find_thresholds
+from goodgain.measures.thresholds import find_thresholds, warn_of_ends
 from goodgain.options import DOCUMENTS, READING, SCORING
 from goodgain.reporting.precision_recall import find_hits
 
@@ -127,12 +127,23 @@ class SharedSteps:
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
         """Give the notices on low coverage; `coverages` has the columns of `COVERAGE` for each run."""
-        opened = self.opened
+        labels = self.opened.qrels.labels
 
-        def warn(name: str, _: Any) -> None:
-            warn_of_low_coverage(coverages[name], labels=opened.qrels.labels)
+        def warn() -> None:
+            with NoticesOfSystems() as notices:
+                for name, coverage in coverages.items():
+                    with notices.of(name):
+                        warn_of_low_coverage(coverage, labels=labels)
 
-        self._keep("low coverage", [READING, DOCUMENTS], (), partial(opened.use_each, warn))
+        self._keep("low coverage", [READING, DOCUMENTS], [*coverages], warn)
+
+    def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
+        """Give the notices on the scores of each run: low coverage, and what is not an iteration."""
+        self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
+        with NoticesOfSystems() as notices:
+            for name, of in scores.items():
+                with notices.of(name):
+                    warn_of_ends(of, asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
         """Return what one run of each system found; `runs`: system -> the name of the run."""
