@@ -162,8 +162,8 @@ def test_low_coverage_is_told_once_for_each_system(tmp_path: Path) -> None:
     runs = {"none": {"q": {"x": 1.0, "y": 0.5}}, "half": {"q": {"a": 1.0, "y": 0.5}}}
     doubts = json.loads(write(tmp_path / "a.json", {"q": {"a": 2}}, runs, "nCG"))["doubts"]
     assert [doubt.partition(" of the ")[0] for doubt in doubts if "coverage" in doubt] == [
-        "coverage is low: under 0.8",
         "none: coverage is low: none",  # its ids
+        "half: coverage is low: 0.50",
     ]
     (alone,) = (
         doubt

@@ -48,7 +48,7 @@ def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidenc
     """Return what a report shows; `beside` as in `reporting.report.gather_evidence`."""
     with x.tell() as heard:
         made = _gather(x.analyses, measures, beside)
-    return page.add_doubts(made, [str(one) for one in heard if not one.minor or made.comparison is None])
+    return page.add_doubts(made, heard.texts)
 
 
 def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any]) -> Evidence:
