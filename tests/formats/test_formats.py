@@ -170,7 +170,9 @@ def test_a_run_that_lost_its_iterations_says_so() -> None:
         gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "SRE@1 SRR CG")
 
 
-def test_that_a_run_lost_its_iterations_is_said_once_a_run(tmp_path: Path) -> None:
+def test_that_a_run_lost_its_iterations_is_said_once_a_call_and_stands_in_the_notes_of_each_result(
+    tmp_path: Path,
+) -> None:
     repeated = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "a"], "score": [3.0, 2.0, 1.0]})
     repeated.write_parquet(tmp_path / "agent.parquet")
     for source in (repeated, repeated.lazy(), tmp_path / "agent.parquet"):
@@ -179,7 +181,9 @@ def test_that_a_run_lost_its_iterations_is_said_once_a_run(tmp_path: Path) -> No
         assert [str(notice.message).removeprefix("agent: ")[:26] for notice in said] == ["no iterations in this run:"]
         with pytest.warns(gg.GoodgainNotice):
             run = gg.read_run(source)
-        gg.evaluate({"q": {"a": 2, "b": 0}}, run, "SRE@3 CG@2")
+        with pytest.warns(gg.GoodgainNotice) as said:
+            scores = gg.evaluate({"q": {"a": 2, "b": 0}}, run, "SRE@3 CG@2")
+        assert len(said) == 1 and scores.notes == (str(said[0].message),)
 
 
 # --- qrels ------------------------------------------------------------------------------------------------------------
