@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import polars as pl
 
+from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.outcomes import correlate
-from goodgain.comparing.pairs_table import Pairs, compare_pairs, decide
+from goodgain.comparing.pairs_table import compare_pairs, decide
 from goodgain.comparing.replicate_tables import Runs, arrange_runs, tabulate_flips, tabulate_noise
-from goodgain.comparing.required_lines import Requirement
-from goodgain.comparing.statistical_tests import Matrix, Settings
+from goodgain.comparing.statistical_tests import Matrix
+from goodgain.measures.names import needs_results
 from goodgain.measures.scores import Scores
 
 
@@ -21,40 +22,26 @@ class ComparedValues:
     """One value for each measure, system and query.
 
     Attributes:
+        question: what is compared, and how.
         matrices: name of a measure or an outcome -> a row per system, a column per query; NaN where there is none.
         better: the same names -> the better direction.
-        measures: the names of the measures.
-        outcomes: the names of the outcomes.
-        pairs: the positions of the systems to compare.
         query_ids: the queries, in the order of the columns.
-        settings: those of the tests.
-        need_results: the measures for which a system without results has no value.
         scores: system -> its scores.
         members: query_id and group; None without groups.
-        lines: the requirements whose flips are counted. pass_k: k of `flips`.
     """
 
+    question: Question
     matrices: Mapping[str, Matrix]
     better: Mapping[str, str | None]
-    measures: Sequence[str]
-    outcomes: Sequence[str]
-    pairs: Pairs
     query_ids: pl.Series
-    settings: Settings
-    need_results: Collection[str]
     scores: Mapping[str, Scores]
     members: pl.DataFrame | None
-    lines: Sequence[Requirement]
-    pass_k: int | None
-
-    @property
-    def systems(self) -> list[str]:
-        return [*self.scores]
 
     @cached_property
     def runs(self) -> Runs:
         """System -> measure -> a row per run, a column per query."""
-        return {name: arrange_runs(of, self.measures, self.query_ids) for name, of in self.scores.items()}
+        measures = [*map(str, self.question.asked)]
+        return {name: arrange_runs(of, measures, self.query_ids) for name, of in self.scores.items()}
 
     def test(self) -> pl.DataFrame:
         """Return the columns of `Comparison.pairs` up to significant."""
@@ -73,18 +60,21 @@ class ComparedValues:
 
     def correlate(self) -> pl.DataFrame | None:
         """Return `Comparison.correlations`; None without outcomes."""
-        if not self.outcomes:
+        measures = [*map(str, self.question.asked)]
+        outcomes = [name for name in self.matrices if name not in measures]
+        if not outcomes:
             return None
-        return correlate(self.matrices, self.outcomes, self.measures, self.systems, self.settings)
+        return correlate(self.matrices, outcomes, measures, [*self.scores], self.question.settings)
 
     def tabulate_flips(self) -> pl.DataFrame:
-        return tabulate_flips(self.runs, self.lines, self.pass_k)
+        return tabulate_flips(self.runs, self.question.lines, self.question.pass_k)
 
     def tabulate_noise(self, pairs: pl.DataFrame) -> pl.DataFrame:
         return tabulate_noise(self.runs, pairs, self.matrices)
 
     def _test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
+        return compare_pairs(matrices, self.better, [*self.scores], self.question.pairs, self.question.settings)
 
     def _decide(self, tested: pl.DataFrame) -> pl.DataFrame:
-        return decide(tested, self.settings.alpha, need_results=self.need_results)
+        need_results = [str(measure) for measure in self.question.asked if needs_results(measure)]
+        return decide(tested, self.question.settings.alpha, need_results=need_results)

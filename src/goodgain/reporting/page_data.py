@@ -15,8 +15,7 @@ import polars as pl
 from goodgain.comparing.causes import Parts, Searched
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.explanation_screens import Account, shorten
-from goodgain.comparing.main_causes import find_main_causes
+from goodgain.comparing.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import subtract_without_residue
