@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.compared_values import ComparedValues
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question, ScoredRun
@@ -16,6 +15,7 @@ from goodgain.comparing.difference_bounds import add_bounds, add_bounds_of_means
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
 from goodgain.comparing.replicate_tables import (
+    arrange_runs,
     list_remarks,
     list_replicate_notes,
     tabulate_detectable,
@@ -60,21 +60,24 @@ def compare_scores(
     better = {str(measure): find_direction(measure) for measure in asked}
     better |= {name: FUNNEL.get(name, "up") for name in solved}
     tested = {name: matrices[name] for name in better}
+    several = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
     members = None if question.groups is None else read_groups(question.groups, query_ids)
-    compared = ComparedValues(question, tested, better, query_ids, scores, members)
     about = tabulate_systems(scores, matrices)
-    means, pairs = tabulate_means(tested, better, names), add_costs(compared.test(), about)
+    means, pairs = (
+        tabulate_means(tested, better, names),
+        add_costs(question.decide(question.test(tested, better)), about),
+    )
     reaches = {name: run.reach for name, run in runs.items() if run.reach is not None}
     if reaches:
         means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
-    replicates = tabulate_replicates(compared.runs, better)
+    replicates = tabulate_replicates(several, better)
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     notes = [
         *of_labels,
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
-        *list_replicate_notes(scores, compared.runs, len(query_ids)),
+        *list_replicate_notes(scores, several, len(query_ids)),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
@@ -86,12 +89,16 @@ def compare_scores(
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
-        signature=_sign(compared),
+        signature=_sign(question, scores, members),
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,
         replicates=replicates,
         detectable=detectable,
-        compared=compared,
+        question=question,
+        matrices=tested,
+        runs=several,
+        query_ids=query_ids,
+        members=members,
         rel=question.rel,
     )
 
@@ -115,10 +122,9 @@ def _widen(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return kept.pivot("measure", on_columns=names, index=["query_id", "system"])
 
 
-def _sign(compared: ComparedValues) -> dict[str, Any]:
+def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
     """Return the settings behind a comparison: those of its scores, of its tests, and digests of its tables."""
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
-    question, scores, members = compared.question, compared.scores, compared.members
     table = question.table
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]

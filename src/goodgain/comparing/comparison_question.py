@@ -13,14 +13,15 @@ import polars as pl
 from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.difference_bounds import Reach, find_reach
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
+from goodgain.comparing.pairs_table import compare_pairs, decide
 from goodgain.comparing.required_lines import Requirement, parse_requirement
-from goodgain.comparing.statistical_tests import Settings, check_settings
+from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError, check_whole_number
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, parse_measures
+from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import check_missing, leave_out_empty
 from goodgain.measures.scores import Scores
@@ -131,6 +132,14 @@ class Question:
     def needed(self) -> list[ir_measures.Measure]:
         """The measures, and the counts that a comparison of them needs."""
         return add_counts(self.asked)
+
+    def test(self, matrices: Mapping[str, Matrix], better: Mapping[str, str | None]) -> pl.DataFrame:
+        """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
+        return compare_pairs(matrices, better, self.systems, self.pairs, self.settings)
+
+    def decide(self, tested: pl.DataFrame) -> pl.DataFrame:
+        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
+        return decide(tested, self.settings.alpha, need_results=need_results)
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         """Return the scores of the baseline file; None without one."""
