@@ -91,7 +91,7 @@ def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
         scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
         searched = gg.Experiment(qrels, {"A": frame})._analyses.search([parts], {"A": "A"})
     results: Results = read_results_of(["A"], None).spell_as(searched)
-    iterations = tabulate_iterations(searched, 2, results)
+    iterations = tabulate_iterations(searched, results)
     means, rest = describe_one("A", scores, "CG@2", iterations)
     gains = {query: BY_HAND["CG@2"][0](run.get(query, []), labels) for query, labels in given.qrels.items()}
     shown = re.search(r"Means over (\d+) quer\w+: CG@2 (\S+)", means)

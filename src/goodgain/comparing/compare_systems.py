@@ -10,8 +10,8 @@ import polars as pl
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
-from goodgain.comparing.comparison_question import BASELINE, Question, ScoredRun
-from goodgain.comparing.difference_bounds import add_bounds, add_bounds_of_means
+from goodgain.comparing.comparison_question import BASELINE, Question
+from goodgain.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
 from goodgain.comparing.replicate_tables import (
@@ -67,9 +67,8 @@ def compare_scores(
         tabulate_means(tested, better, names),
         add_costs(question.decide(question.test(tested, better)), about),
     )
-    reaches = {name: run.reach for name, run in runs.items() if run.reach is not None}
-    if reaches:
-        means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
+    if question.bounds:
+        means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
     replicates = tabulate_replicates(several, better)
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import ir_measures
 import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
-from goodgain.comparing.difference_bounds import Reach, find_reach
+from goodgain.comparing.difference_bounds import ScoredRun, find_added
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide
 from goodgain.comparing.required_lines import Requirement, parse_requirement
@@ -34,13 +34,6 @@ _LARGEST_DIFFERENCE = 1e9
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
-
-
-class ScoredRun(NamedTuple):
-    """The scores of a run on all measures that a comparison needs; with bounds also what its unjudged results could add."""
-
-    scores: Scores
-    reach: Reach | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,8 +145,8 @@ class Question:
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
         scores = leave_out_empty(scores, self.asked)
-        reach = find_reach(scores, qrels, run, self.needed, order=self.order) if self.bounds else None
-        return ScoredRun(scores, reach)
+        added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
+        return ScoredRun(scores, added)
 
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
