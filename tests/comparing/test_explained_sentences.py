@@ -183,7 +183,8 @@ def expect_causes(measure: str, case: Case, other: Case) -> dict[str, set[str | 
 
 def check_query_causes(explained: gg.Explanation, measure: str, case: Case, other: Case) -> set[str]:
     """Check the cause of each query, as the page lists it; return those without names and numbers."""
-    found = dict(find_main_causes(Account(explained), explained.parts[measure]).iter_rows())
+    causes = find_main_causes(Account(explained), explained.parts[measure])
+    found = dict(causes.select("query_id", "cause").iter_rows())
     for query, expected in expect_causes(measure, case, other).items():
         assert found[query] in expected, (measure, query, expected)
     return {re.sub(r"base|new|\d+", "", cause) for cause in found.values() if cause}

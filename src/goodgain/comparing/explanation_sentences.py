@@ -173,10 +173,10 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 
 def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
-    """Return query_id and cause (null: none) of each query: in words, without names and numbers of documents."""
+    """Return the rows of `Explanation.queries` of a measure with the column cause (null: none), in words without numbers."""
     queries = account.of.queries.filter(measure=str(parts.measure))
     said = [_name_cause(account, parts, row) for row in queries.iter_rows(named=True)]
-    return queries.select("query_id", cause=pl.Series(said, dtype=pl.String))
+    return queries.with_columns(cause=pl.Series(said, dtype=pl.String))
 
 
 def _name_cause(account: Account, parts: Parts, row: Mapping[str, Any]) -> str | None:
