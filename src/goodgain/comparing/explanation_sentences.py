@@ -58,7 +58,7 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the threshold of a measure; for SRR, which has none, the lowest one."""
+        """Return the threshold of a measure; SRR has none, and takes the lowest one of the call."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
