@@ -8,14 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.compared_values import ComparedValues
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
-from goodgain.comparing.comparison_question import BASELINE, Question, ScoredRun
-from goodgain.comparing.difference_bounds import add_bounds, add_bounds_of_means
+from goodgain.comparing.comparison_question import BASELINE, Question
+from goodgain.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
 from goodgain.comparing.replicate_tables import (
+    arrange_runs,
     list_remarks,
     list_replicate_notes,
     tabulate_detectable,
@@ -27,7 +27,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.formats.systems import stack_systems
-from goodgain.measures.names import find_direction, needs_results
+from goodgain.measures.names import find_direction
 from goodgain.measures.replicate_scores import average_scores, sign_reading
 from goodgain.measures.scores import Scores
 
@@ -45,7 +45,7 @@ def compare_scores(
 
     `of_labels` are the notes on the qrels alone.
     """
-    asked, needed, names, settings = question.asked, question.needed, question.systems, question.settings
+    asked, needed, names = question.asked, question.needed, question.systems
     scored = {name: run.scores for name, run in runs.items()}
     scores = {} if kept is None else {BASELINE: kept}
     for name, of in question.runs_of.items():
@@ -59,33 +59,24 @@ def compare_scores(
     solved = check_outcomes({name: matrices[name] for name in solved})
     better = {str(measure): find_direction(measure) for measure in asked}
     better |= {name: FUNNEL.get(name, "up") for name in solved}
-    compared = ComparedValues(
-        matrices={name: matrices[name] for name in better},
-        better=better,
-        measures=[*map(str, asked)],
-        outcomes=solved,
-        pairs=question.pairs,
-        query_ids=query_ids,
-        settings=settings,
-        need_results={str(measure) for measure in asked if needs_results(measure)},
-        scores=scores,
-        members=None if question.groups is None else read_groups(question.groups, query_ids),
-        lines=question.lines,
-        pass_k=question.pass_k,
-    )
+    tested = {name: matrices[name] for name in better}
+    several = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
+    members = None if question.groups is None else read_groups(question.groups, query_ids)
     about = tabulate_systems(scores, matrices)
-    means, pairs = tabulate_means(compared.matrices, better, names), add_costs(compared.test(), about)
-    reaches = {name: run.reach for name, run in runs.items() if run.reach is not None}
-    if reaches:
-        means, pairs = add_bounds_of_means(means, reaches), add_bounds(pairs, asked, reaches)
-    replicates = tabulate_replicates(compared.runs, better)
-    alpha, detect = settings.alpha, question.detect
-    detectable = tabulate_detectable(pairs, compared.matrices, names, replicates, alpha=alpha, detect=detect)
+    means, pairs = (
+        tabulate_means(tested, better, names),
+        add_costs(question.decide(question.test(tested, better)), about),
+    )
+    if question.bounds:
+        means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
+    replicates = tabulate_replicates(several, better)
+    alpha, detect = question.settings.alpha, question.detect
+    detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     notes = [
         *of_labels,
         *([Note(few_shared)] if few_shared else []),
         *list_notes(asked, matrices, about, queries, outcomes=solved),
-        *list_replicate_notes(scores, compared.runs, len(query_ids)),
+        *list_replicate_notes(scores, several, len(query_ids)),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
@@ -97,12 +88,16 @@ def compare_scores(
         values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
-        signature=_sign(question, compared),
+        signature=_sign(question, scores, members),
         outcomes=None if given is None else _widen(given, solved),
         scores=scores,
         replicates=replicates,
         detectable=detectable,
-        compared=compared,
+        question=question,
+        matrices=tested,
+        runs=several,
+        query_ids=query_ids,
+        members=members,
         rel=question.rel,
     )
 
@@ -126,14 +121,14 @@ def _widen(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return kept.pivot("measure", on_columns=names, index=["query_id", "system"])
 
 
-def _sign(question: Question, compared: ComparedValues) -> dict[str, Any]:
+def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
     """Return the settings behind a comparison: those of its scores, of its tests, and digests of its tables."""
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
-    scores, members, table = compared.scores, compared.members, question.table
+    table = question.table
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
-    made |= compared.settings._asdict()
+    made |= question.settings._asdict()
     made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
     made |= sign_reading({name: of.signature for name, of in scores.items()})
     beside = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.compared_values import ComparedValues
+from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.comparison_tables import (
     Layout,
     find_remarks,
@@ -20,7 +20,10 @@ from goodgain.comparing.comparison_tables import (
     render_on_terminal,
     write_comparison,
 )
+from goodgain.comparing.outcomes import correlate
 from goodgain.comparing.rendering import ANY_WIDTH, write_plain
+from goodgain.comparing.replicate_tables import Runs, tabulate_flips, tabulate_noise
+from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.scores import Scores
@@ -72,7 +75,8 @@ class Comparison:
             are those that Holm's method corrects over. Null: no number suffices. On fewer queries than the randomisation
             test needs (6 for one pair at alpha .05) the difference is null.
         baseline: the system that all others are compared with; None if all pairs are compared.
-        compared: the values as matrices; `groups`, `correlations`, `flips` and `noise` are computed from them when asked for.
+        question, matrices, runs, query_ids, members: what `groups`, `correlations`, `flips` and `noise` are computed from when
+            asked for. Matrices have a row per system, those of runs a row per run, and a column per query.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings behind the numbers.
         rel: the `rel` of the call.
@@ -95,24 +99,38 @@ class Comparison:
     scores: Mapping[str, Scores]
     replicates: pl.DataFrame
     detectable: pl.DataFrame
-    compared: ComparedValues
+    question: Question
+    matrices: Mapping[str, Matrix]
+    runs: Runs
+    query_ids: pl.Series
+    members: pl.DataFrame | None
     rel: float | None = None
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
-        return self.compared.test_groups()
+        if self.members is None:
+            return None
+        better, tables = dict(self.means.select("measure", "better").iter_rows()), []
+        for (group,), of in self.members.group_by("group", maintain_order=True):
+            is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
+            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()}, better)
+            tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
+        return self.question.decide(pl.concat(tables))
 
     @cached_property
     def correlations(self) -> pl.DataFrame | None:
-        return self.compared.correlate()
+        if self.outcomes is None:
+            return None
+        outcomes, measures = self.outcomes.columns[2:], [*map(str, self.question.asked)]
+        return correlate(self.matrices, outcomes, measures, self.question.systems, self.question.settings)
 
     @cached_property
     def flips(self) -> pl.DataFrame:
-        return self.compared.tabulate_flips()
+        return tabulate_flips(self.runs, self.question.lines, self.question.pass_k)
 
     @cached_property
     def noise(self) -> pl.DataFrame:
-        return self.compared.tabulate_noise(self.pairs)
+        return tabulate_noise(self.runs, self.pairs, self.matrices)
 
     def to_text(
         self,

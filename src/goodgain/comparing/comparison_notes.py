@@ -95,7 +95,7 @@ def list_notes(
     for asked in (measures, outcomes):
         for measure in asked:
             yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]), names)
-    yield from _describe_ends(ours, values, names)
+    yield from _describe_stops(ours, values, names)
     yield from _describe_low_counts(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
@@ -114,7 +114,7 @@ def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, Share
         yield Note(f"Queries without judgments are left out: {listed}.")
 
 
-def _describe_ends(
+def _describe_stops(
     ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[Note]:
     """Warn where systems stop at different iterations: of values at the last iteration, and of values after it."""

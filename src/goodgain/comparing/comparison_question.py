@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import ir_measures
 import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
-from goodgain.comparing.difference_bounds import Reach, find_reach
+from goodgain.comparing.difference_bounds import ScoredRun, find_added
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
+from goodgain.comparing.pairs_table import compare_pairs, decide
 from goodgain.comparing.required_lines import Requirement, parse_requirement
-from goodgain.comparing.statistical_tests import Settings, check_settings
+from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError, check_whole_number
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, parse_measures
+from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import check_missing, leave_out_empty
 from goodgain.measures.scores import Scores
@@ -33,13 +34,6 @@ _LARGEST_DIFFERENCE = 1e9
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
-
-
-class ScoredRun(NamedTuple):
-    """The scores of a run on all measures that a comparison needs; with bounds also what its unjudged results could add."""
-
-    scores: Scores
-    reach: Reach | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,6 +126,14 @@ class Question:
         """The measures, and the counts that a comparison of them needs."""
         return add_counts(self.asked)
 
+    def test(self, matrices: Mapping[str, Matrix], better: Mapping[str, str | None]) -> pl.DataFrame:
+        """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
+        return compare_pairs(matrices, better, self.systems, self.pairs, self.settings)
+
+    def decide(self, tested: pl.DataFrame) -> pl.DataFrame:
+        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
+        return decide(tested, self.settings.alpha, need_results=need_results)
+
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         """Return the scores of the baseline file; None without one."""
         if self.baseline_file is None:
@@ -143,8 +145,8 @@ class Question:
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
         scores = leave_out_empty(scores, self.asked)
-        reach = find_reach(scores, qrels, run, self.needed, order=self.order) if self.bounds else None
-        return ScoredRun(scores, reach)
+        added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
+        return ScoredRun(scores, added)
 
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:

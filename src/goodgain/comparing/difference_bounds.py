@@ -16,44 +16,41 @@ from goodgain.measures.bounds import find_contributions, find_largest_label, fin
 from goodgain.measures.scores import Scores
 
 
-class Reach(NamedTuple):
-    """What the unjudged results of a system could add to its values.
+class ScoredRun(NamedTuple):
+    """A run in a comparison.
 
     Attributes:
-        values: query_id, measure, value, least, most.
-        added: name of a measure with bounds -> query_id, doc_id, added: what each unjudged result alone could add.
+        scores: those on all measures that the comparison needs.
+        added: with bounds, name of a measure with bounds -> query_id, doc_id, added: what each unjudged result alone could add.
     """
 
-    values: pl.DataFrame
+    scores: Scores
     added: Mapping[str, pl.DataFrame]
 
 
-def find_reach(
+def find_added(
     scores: Scores, qrels: Qrels, run: Run | RunFile, measures: Sequence[ir_measures.Measure], *, order: str
-) -> Reach:
-    """Return what the unjudged results of a system could add. Reads a large run into memory.
-
-    `scores` must have been computed with bounds.
-    """
+) -> dict[str, pl.DataFrame]:
+    """Return what the unjudged results of a run could add to scores with bounds. Reads a large run into memory."""
     bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
     label = find_largest_label(qrels.frame)
-    return Reach(scores.per_query, find_contributions(qrels, read_whole(run), bounded, label=label, order=order))
+    return find_contributions(qrels, read_whole(run), bounded, label=label, order=order)
 
 
-def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:
+def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> pl.DataFrame:
     """Add the columns least and most to the means of a comparison; null for a measure without bounds."""
     averages = [
-        of.values.drop_nulls(["value", "most"])
+        of.scores.per_query.drop_nulls(["value", "most"])
         .group_by("measure")
         .agg(pl.col("least", "most").mean())
         .with_columns(system=pl.lit(name))
-        for name, of in reaches.items()
+        for name, of in runs.items()
     ]
     return means.join(pl.concat(averages), on=["measure", "system"], how="left", maintain_order="left")
 
 
 def add_bounds(
-    pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], reaches: Mapping[str, Reach]
+    pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Mapping[str, ScoredRun]
 ) -> pl.DataFrame:
     """Add the columns least, most and can_turn to the pairs of a comparison; null for a measure without bounds.
 
@@ -64,7 +61,7 @@ def add_bounds(
     rules = {str(measure): find_rule(measure) for measure in measures}
     rows: list[tuple[float | None, float | None]] = []
     for measure, *systems, difference in pairs.select("measure", "system", "against", "difference").iter_rows():
-        system, against = (reaches[name] for name in systems)
+        system, against = (runs[name] for name in systems)
         if difference is None or measure not in system.added or measure not in against.added:
             rows.append((None, None))
         else:
@@ -76,9 +73,9 @@ def add_bounds(
     return pairs.hstack(bounds).with_columns(can_turn=can_turn)
 
 
-def _average_bounds(measure: str, system: Reach, against: Reach, *, is_sum: bool) -> tuple[float, float]:
+def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
     """Return the least and the most mean difference: queries share no labels, so each query has its own extremes."""
-    values = (reach.values.filter(measure=measure) for reach in (system, against))
+    values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")
     documents = (

@@ -153,7 +153,7 @@ def explain_systems(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    iterations = pl.concat(tabulate_iterations(systems, rel, results) for rel in new.counts)
+    iterations = tabulate_iterations(systems, results)
     with_good = pl.concat(
         of.pools.filter(pl.col("GoodPool") > 0).select("query_id", rel=pl.lit(rel)) for rel, of in base.counts.items()
     )

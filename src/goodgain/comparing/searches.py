@@ -121,19 +121,21 @@ def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) ->
     return numbers
 
 
-def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results) -> pl.DataFrame:
+def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl.DataFrame:
     """Return the columns of `Explanation.iterations`, for the queries of the qrels."""
     tables = []
     for name, searched in systems.items():
-        ledger, pools = searched.counts[rel][:2]
-        rows = ledger.join(pools.select("query_id", "GoodPool"), on="query_id").sort(_KEY)
+        rows = pl.concat(
+            ledger.join(pools.select("query_id", "GoodPool", rel=pl.lit(rel)), on="query_id").sort(_KEY)
+            for rel, (ledger, pools, *_) in searched.counts.items()
+        )
         if not results.searches:
             nothing = (pl.lit(None, kind).alias(column) for column, kind in _FROM_RESULTS.items())
             rows = rows.with_columns(*nothing, empty=(pl.col("R") == 0).cast(pl.Int64))
         else:
             described = _describe_searches(name, results.searches[name], searched.numbers)
             rows = rows.join(described, on=_KEY, how="left", maintain_order="left")
-        found_before = (pl.col("GR").cum_sum() - pl.col("GR")).over("query_id")
+        found_before = (pl.col("GR").cum_sum() - pl.col("GR")).over("query_id", "rel")
         columns = {
             "searches": pl.col("searches").fill_null(1),
             "new_good": pl.col("GR"),
@@ -150,7 +152,6 @@ def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Re
                 *(column.cast(pl.Int64).alias(title) for title, column in columns.items()),
                 is_repeated_query=pl.col("repeated_queries") > 0,
                 brought_nothing_good=(pl.col("GR") == 0) & (found_before < pl.col("GoodPool")),
-                rel=pl.lit(rel, pl.Float64),
-            )
+            ).with_columns(rows.get_column("rel"))
         )
     return pl.concat(tables)

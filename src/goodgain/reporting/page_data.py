@@ -15,8 +15,7 @@ import polars as pl
 from goodgain.comparing.causes import Parts, Searched
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.explanation_screens import Account, shorten
-from goodgain.comparing.main_causes import find_main_causes
+from goodgain.comparing.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.searches import Results
 from goodgain.comparing.statistical_tests import subtract_without_residue
@@ -106,10 +105,13 @@ def list_queries(of: Evidence) -> pl.DataFrame:
                 columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
             part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
             if k and measure == str(of.explained.measure):
-                part = part.join(_find_main_causes(of, name), on="query_id", how="left", maintain_order="left")
+                causes = find_main_causes(Account(of.explanations[name]), of.explained)
+                causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
+                part = part.join(causes, on="query_id", how="left", maintain_order="left")
                 # The first runs of two systems can differ the other way than the means over their runs.
                 agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
-                part = part.with_columns(pl.when(agrees).then(pl.col("cause", "first_differing_iteration")))
+                is_told = agrees & (pl.col("difference") != 0)
+                part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
                 part = part.drop("of_first_runs")
             parts.append(part)
     table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
@@ -169,18 +171,6 @@ def _number(words: Iterable[str]) -> dict[str, int]:
 def _list_groups(of: Evidence) -> list[list[str]]:
     members = {} if of.groups is None else of.groups.rows_by_key("query_id")
     return [[name for (name,) in members.get(query_id, [])] for query_id in of.qrels.query_ids]
-
-
-def _find_main_causes(of: Evidence, name: str) -> pl.DataFrame:
-    """Return query_id, cause (null: none) and first_differing_iteration: the cause that adds most to the difference.
-
-    `of_first_runs` is this difference, that of the first run of each system.
-    """
-    explanation = of.explanations[name]
-    causes = find_main_causes(Account(explanation), of.explained)
-    found = explanation.queries.join(causes, on="query_id", how="left", maintain_order="left")
-    changed = pl.when(pl.col("difference") != 0)
-    return found.select("query_id", "cause", changed.then("first_differing_iteration"), of_first_runs="difference")
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def gather_evidence(
         explanations={
             name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
         },
-        iterations=tabulate_iterations(of.searched, plan.good, found),
+        iterations=tabulate_iterations(of.searched, found),
         results=found,
         uses=uses,
         funnel=None if uses is None else funnel(qrels, uses, plan.good),

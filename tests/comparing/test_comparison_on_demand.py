@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.comparing import compared_values
+from goodgain.comparing import comparison, comparison_question
 from goodgain.evaluation import score_run
 from goodgain.experiments import shared_steps
 
@@ -22,12 +22,12 @@ SYSTEMS = {"quick": f"{FOLDER}quick.run", "late": f"{FOLDER}late.run"}
 def test_groups_and_correlations_are_tested_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def count(name: str) -> None:
-        compute: Any = getattr(compared_values, name)
-        monkeypatch.setattr(compared_values, name, lambda *args: (made.append(name), compute(*args))[1])
+    def count(module: Any, name: str) -> None:
+        compute: Any = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args: (made.append(name), compute(*args))[1])
 
-    count("compare_pairs")
-    count("correlate")
+    count(comparison_question, "compare_pairs")
+    count(comparison, "correlate")
     found = gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", groups=GROUPS, outcomes=OUTCOMES)
     assert made == ["compare_pairs"]
     assert found.groups is not None and found.correlations is not None
