@@ -126,7 +126,7 @@ class _Messages(JoinedConversation):
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
         if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
-            self._longest = len(exchange.messages)
+            self._longest, self.record = len(exchange.messages), exchange.response
             self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
     def _end(self, at: str) -> None:
