@@ -70,7 +70,8 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
             search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.
         parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
-        query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
+        query_id: a field path, which comes before the trace's own id; for traces without an id also a constant, or a
+            function of the trace; None: the file's name.
         query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
             and log (the id, file name or session of the log).
         query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
