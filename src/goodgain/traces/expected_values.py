@@ -131,16 +131,10 @@ def id_or_none(value: Any) -> str | None:
     return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
-def find_own_id(record: Any) -> str | None:
-    """Return the query's id in a record with a conversation, from the best field that has one; None if there is none."""
-    ids = (id_or_none(record.get(key)) for key in QUERY_IDS) if isinstance(record, dict) else ()
+def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
+    """Return the id in a record from the best of some fields that has one; None if there is none."""
+    ids = (id_or_none(record.get(name)) for name in names) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
-
-
-def find_repeat(record: Any, names: Iterable[str] = REPEATS) -> str | None:
-    """Return the name of the run that a record is, among several runs of its query; None if the record names none."""
-    found = (id_or_none(record.get(name)) for name in names) if isinstance(record, dict) else ()
-    return next(filter(None, found), None)
 
 
 def find_record_id(record: Any) -> str | None:

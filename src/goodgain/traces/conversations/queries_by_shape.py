@@ -20,7 +20,7 @@ from goodgain.traces.conversations.records_by_key import (
     has_list,
     is_part,
 )
-from goodgain.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, find_repeat, format_place, id_or_none
+from goodgain.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, find_id, format_place, id_or_none
 from goodgain.traces.input.sources import Source
 
 #: The fields of a record with the query's id, the best first, then those with a conversation's.
@@ -154,7 +154,6 @@ def _find_by_question(one: Found) -> Key | None:
 
 
 def _find_record(one: Found, level: int) -> Key | None:
-    """Return the record that so many keys lead to."""
     place = one.place[:level]
     return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
 
@@ -177,7 +176,7 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
 def _find_trial(one: Found) -> str | None:
     """Return the name of the run that the innermost object around a call names; None if there is none."""
     values = (
-        find_repeat(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
+        find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
         for place, holder in reversed(one.holders)
     )
     return next(filter(None, values), None)

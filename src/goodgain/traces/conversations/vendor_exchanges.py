@@ -10,7 +10,7 @@ import msgspec
 
 from goodgain.traces.conversations.record_tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import OF_RUNS, expect_list, find_own_id, find_repeat, id_or_none, unexpected_value
+from goodgain.traces.expected_values import OF_RUNS, expect_list, find_id, id_or_none, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -151,7 +151,7 @@ def join_exchanges(
                 response = record.get("response") if isinstance(record, dict) else None
                 others += [at] * looks_like_results(response, f"{at}/response")
                 continue
-            start = hash((find_own_id(record), find_repeat(record, OF_RUNS)))
+            start = hash((find_id(record), find_id(record, OF_RUNS)))
             histories = _hash_histories(reader, exchange.messages, start)
             thread = by_id.get(exchange.previous or "")
             if thread is None:

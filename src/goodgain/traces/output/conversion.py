@@ -134,7 +134,7 @@ def convert_traces(
         outputs, before = _check_outputs(paths, files, [*known, *inputs]), _read_earlier(known)
         converter = BatchConverter(deduplicate, deduplicate_all, normalise_url, files, system, postpone, before, said)
         # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
-        earlier_ids = [] if before is None else before["query_id"].drop_nulls().unique().sort()
+        earlier_ids = () if before is None else before["query_id"].drop_nulls().unique().sort().to_list()
         names = QueryNames(dict.fromkeys(earlier_ids, Question()) | asked_before, at)
         summary = Summary(earlier_by_id=bool(known) and earlier_queries is None)
         with ExitStack() as stack:

@@ -19,7 +19,7 @@ from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.traces.conversations.record_tree import ABSENT, follow_path
-from goodgain.traces.expected_values import REPEATS, describe, find_repeat, format_place
+from goodgain.traces.expected_values import REPEATS, describe, find_id, format_place
 from goodgain.traces.input.logs_and_archives import base_name
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.queries_and_costs import Query
@@ -226,7 +226,7 @@ def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
     The replicate comes from the format, or from a field `repeat`; with `options.repeats`, from any of `REPEATS`.
     """
     system = system or (options.tag if options.tag is not None else trace.tag)
-    return RunName(system, trace.run or find_repeat(trace.record, REPEATS if options.repeats else REPEATS[:1]))
+    return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
 
 def name_queries(
@@ -234,12 +234,13 @@ def name_queries(
 ) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The table `query_ids=` comes first, then a field that `query_id=` names, then the trace's own id, then another `query_id=`,
-    then the file's name, with a number if the file has several traces. With turns='all' the turn's number follows, unless the turn names its own id.
+    The table `query_ids=` comes first, then a field that `query_id=` names, then the trace's own id, then another
+    `query_id=`, then the file's name, with a number if the file has several traces. With turns='all' the turn's number
+    follows, unless the turn names its own id.
     """
     of_turns = Question.of_turns(turn.user_text for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
-    named, repeat = [], None if run.replicate is not None else find_repeat(trace.record)
+    named, repeat = [], None if run.replicate is not None else find_id(trace.record, REPEATS)
     for query in queries:
         question = questions[query.turn.index]
         query_id, source = _choose_query_id(trace, query, question, options, name)
