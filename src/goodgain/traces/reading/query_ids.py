@@ -158,7 +158,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Raised for two records with one query id, each of which names its run: they must be read as runs of the system."""
+    """Raised for two records with one query id that name two runs: they must be read as runs of the system."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
