@@ -113,5 +113,7 @@ def _format_queries(search: SearchCall | None) -> str | None:
 def _make_column(name: str, results: list[Result]) -> pl.Series:
     values = list(map(attrgetter(name), results))
     if name in ("ids", "fields"):
-        values = [[{"name": key, "value": value} for key, value in pairs] if pairs else None for pairs in values]
+        if not any(values):  # as in most logs
+            return pl.repeat(None, len(values), dtype=RESULTS_SCHEMA[name], eager=True).alias(name)
+        values = [[{"name": key, "value": value} for key, value in pairs] or None for pairs in values]
     return pl.Series(name, values, dtype=RESULTS_SCHEMA[name])
