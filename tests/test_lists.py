@@ -266,6 +266,16 @@ def type_of(pair: Pair) -> str | None:
     return None if row is None else row.name
 
 
+# --- Messages and help ------------------------------------------------------------------------------------------------
+
+
+def test_every_page_that_a_message_or_a_help_text_names_exists() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src/goodgain").rglob("*.py")}
+    named = {(name, path.name) for path, source in sources.items() for name in re.findall(r"\bdocs/[\w./-]*\w", source)}
+    wrong = [f"{path} names {name}, which is not a page" for name, path in named if not (ROOT / name).is_file()]
+    assert len(named) > 5 and not wrong, "\n".join(sorted(wrong))
+
+
 # --- Pages: docs/how_it_works.md, CONTRIBUTING.md ---------------------------------------------------------------------
 
 

@@ -127,8 +127,9 @@ def _cut(example: str) -> str:
 def _make_parts() -> str:
     keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
     under = f"## Lists under a key\n\nIn order of preference: {keys}.\n\n"
-    titles = {"Text": LAYOUTS, "Values in text": NOTATIONS, "Objects": OBJECT_SHAPES, "Lists of objects": HIT_SHAPES}
-    return under + "\n".join(f"## {title}\n\n" + "\n".join(map(_describe, group)) for title, group in titles.items())
+    texts = "## Text\n\n" + "\n".join(map(_describe, LAYOUTS))
+    rows = "".join(f"| {name} | {WRITTEN_BY[name]} |\n" for name in (*NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES))
+    return f"{under}{texts}\n## Values in text, and objects\n\n| layout | written by |\n|---|---|\n{rows}"
 
 
 _MARK = "<!-- The rest of this page is written by `python -m tests.traces.test_layouts`. -->\n\n"

@@ -242,18 +242,27 @@ def _rows(path: Path, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
     return read_traces(path, format="shape", **options).select(*columns).rows()
 
 
-_TRIALS = [
-    {"task_id": "t1", "trial": trial, "steps": [_search(f"x{trial}", "a"), _search(f"y{trial}", "b")]}
-    for trial in (0, 1)
-]
+@pytest.mark.parametrize("name", ["repeat", "trial", "trial_id", "epoch", "attempt"])
+def test_trials_of_one_task_are_runs_of_the_system(name: str, tmp_path: Path) -> None:
+    columns = ("replicate", "query_id", "iteration", "doc_id")
+    records = [
+        {"task_id": "t1", name: trial, "steps": [_search(f"x{trial}", "a"), _search(f"y{trial}", "b")]}
+        for trial in (0, 1)
+    ]
+    expected = [("0", "t1", 1, "a"), ("0", "t1", 2, "b"), ("1", "t1", 1, "a"), ("1", "t1", 2, "b")]
+    assert _rows(_write(tmp_path, records), *columns, iteration="call") == expected
+    inside = {"task_id": "t1", "runs": [{key: one[key] for key in (name, "steps")} for one in records]}
+    assert _rows(_write(tmp_path, [inside]), *columns, iteration="call") == expected
 
 
-def test_trials_of_one_task_are_runs_of_the_system(tmp_path: Path) -> None:
-    found = _rows(_write(tmp_path, _TRIALS), "replicate", "query_id", "iteration", "doc_id", iteration="call")
-    assert found == [("0", "t1", 1, "a"), ("0", "t1", 2, "b"), ("1", "t1", 1, "a"), ("1", "t1", 2, "b")]
-    events = [{"task_id": "t1", "trial": trial, "step": 1, **_search("x", "a")} for trial in (0, 1)]
-    found = _rows(_write(tmp_path, events), "replicate", "query_id", "iteration", "doc_id")
-    assert found == [("0", "t1", 1, "a"), ("1", "t1", 1, "a")]
+@pytest.mark.parametrize("name", ["repeat", "trial", "trial_id", "epoch", "attempt"])
+def test_events_name_their_run_by_trial_and_their_own_retry_or_time_by_attempt_or_epoch(
+    name: str, tmp_path: Path
+) -> None:
+    events = [{"task_id": "t1", name: trial, "step": 1, **_search("x", "a")} for trial in (0, 1)]
+    found = _rows(_write(tmp_path, events), "replicate", "query_id", "doc_id")
+    is_of_call = name in ("epoch", "attempt")
+    assert found == [(None if is_of_call else "0", "t1", "a"), (None if is_of_call else "1", "t1", "a")]
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,13 @@ reading_options = shared.join_options(
         multiple=True,
         metavar="NAME,...",
         callback=_parse_tools,
-        help="The tools that search; replaces the rule in docs/traces: --tools search,lookup. NAME=search and NAME=open (it "
-        "opens documents) add to the rule.",
+        help="The tools that search; replaces the rule in docs/traces/README.md: --tools search,lookup. NAME=search and NAME=open "
+        "(it opens documents) add to the rule.",
     ),
-    click.option("--query-id", help="The query id of traces without one: a constant, or a path such as /metadata/qid."),
+    click.option(
+        "--query-id",
+        help="The field with the query id, such as /metadata/qid; or a constant, for a trace without an id.",
+    ),
     shared.file_option(
         "--query-ids",
         help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
@@ -105,7 +108,9 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 )
 @said_options
 @click.option(
-    "--format", default="auto", help="A format of docs/traces; auto detects it; shape finds the calls in any JSON."
+    "--format",
+    default="auto",
+    help="A format of docs/reference/trace_formats.md; auto detects it; shape finds the calls in any JSON.",
 )
 @click.option(
     "--explain-format",
@@ -129,9 +134,9 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any) -> None:
     """Convert agents' logs to a run.
 
-    TRACE is a file, a folder or a pattern; docs/traces lists the formats. NAME=TRACE names the system. Convert the logs of
-    several systems in one call: then each document has the same doc_id in all runs. Standard error shows what was counted,
-    and which tools were not: read it once for each new agent.
+    TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
+    Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
+    shows what was counted, and which tools were not: read it once for each new agent.
     """
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
     with show_progress() as tell:

@@ -95,7 +95,7 @@ def report(
     help="The address of the server. Default: PHOENIX_COLLECTOR_ENDPOINT, else http://localhost:6006; LANGFUSE_BASE_URL, "
     "none built in.",
 )
-@click.option("--format", default="auto", help="A format of docs/traces; auto detects it.")
+@click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md; auto detects it.")
 @reading_options
 @shared.declared_option("errors")
 def annotate(

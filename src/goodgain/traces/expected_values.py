@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,10 @@ _REMEDY = "correct or remove the file, name its format with format=, or leave ou
 #: The fields of metadata that hold the query's id, and those of a record, the best first.
 OF_METADATA = ("query_id", "question_id", "qid")
 QUERY_IDS = (*OF_METADATA, "task_id")
+#: The fields with the name of a run, if a query was run several times, the best first; a step or call may have the last two
+#: too, as its time and as the number of its own retry.
+OF_RUNS = ("repeat", "trial", "trial_id")
+REPEATS = (*OF_RUNS, "epoch", "attempt")
 #: Beginnings of the ids of answers, which are not query ids.
 _ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 
@@ -126,9 +131,9 @@ def id_or_none(value: Any) -> str | None:
     return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
-def find_own_id(record: Any) -> str | None:
-    """Return the query's id in a record with a conversation, from the best field that has one; None if there is none."""
-    ids = (id_or_none(record.get(key)) for key in QUERY_IDS) if isinstance(record, dict) else ()
+def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
+    """Return the id in a record from the best of some fields that has one; None if there is none."""
+    ids = (id_or_none(record.get(name)) for name in names) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 

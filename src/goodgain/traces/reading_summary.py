@@ -244,8 +244,8 @@ class Summary(msgspec.Struct):
             )
         if self.costs_read and not self.costs_known:
             yield (
-                "the traces have no tokens, seconds or prices, so all costs are null; docs/traces lists the formats that "
-                "record them"
+                "the traces have no tokens, seconds or prices, so all costs are null; docs/reference/trace_formats.md says what "
+                "each format records"
             )
         for name, count in self.unknown_urls.most_common(1):
             yield (

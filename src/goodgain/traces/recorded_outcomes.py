@@ -37,7 +37,6 @@ def find_outcomes(record: Any) -> dict[str, float]:
 
 
 def _iterate(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values as they stand in the record."""
     for key in _LISTS:
         held = record.get(key)
         for one in held if isinstance(held, list) else []:

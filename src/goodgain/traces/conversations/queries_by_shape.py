@@ -20,7 +20,7 @@ from goodgain.traces.conversations.records_by_key import (
     has_list,
     is_part,
 )
-from goodgain.traces.expected_values import QUERY_IDS, format_place, id_or_none
+from goodgain.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, find_id, format_place, id_or_none
 from goodgain.traces.input.sources import Source
 
 #: The fields of a record with the query's id, the best first, then those with a conversation's.
@@ -28,8 +28,6 @@ _QUERY_IDS = (
     *(*QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
     *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
 )
-#: The fields with the name of a run of a query that was run several times.
-_TRIALS = ("trial", "repeat")
 #: Fields of steps and events: objects with one of them are parts of one trace.
 _OF_STEPS = {
     *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
@@ -156,7 +154,6 @@ def _find_by_question(one: Found) -> Key | None:
 
 
 def _find_record(one: Found, level: int) -> Key | None:
-    """Return the record that so many keys lead to."""
     place = one.place[:level]
     return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
 
@@ -178,7 +175,10 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
 
 def _find_trial(one: Found) -> str | None:
     """Return the name of the run that the innermost object around a call names; None if there is none."""
-    values = (id_or_none(holder.get(name)) for _, holder in reversed(one.holders) for name in _TRIALS)
+    values = (
+        find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
+        for place, holder in reversed(one.holders)
+    )
     return next(filter(None, values), None)
 
 

@@ -170,7 +170,6 @@ def _find_own_question(value: Any) -> str:
 
 
 def _lists_of(value: Any) -> list[Any]:
-    """Return a list, or the lists under the keys of an object."""
     members = value.values() if isinstance(value, dict) else [value]
     return [member for member in members if isinstance(member, list)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
@@ -164,12 +165,10 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
 
 
-def _read_mlflow(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    return read_kind(decode(attributes.get("mlflow.spanType")), _MLFLOW_KINDS, name, is_search)
-
-
-def _read_langfuse(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    return read_kind(attributes.get("langfuse.observation.type"), LANGFUSE_KINDS, name, is_search)
+def _read_typed(
+    attribute: str, kinds: dict[str, str], attributes: Attributes, name: str, is_search: ToolPredicate
+) -> str:
+    return read_kind(decode(attributes.get(attribute)), kinds, name, is_search)
 
 
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
@@ -236,10 +235,10 @@ _VOCABULARIES = {
     ),
     "mlflow.": _Vocabulary("", {
         "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
-    }, _read_mlflow),
+    }, partial(_read_typed, "mlflow.spanType", _MLFLOW_KINDS)),
     "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
         "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
-    }, _read_langfuse),
+    }, partial(_read_typed, "langfuse.observation.type", LANGFUSE_KINDS)),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.record_tree import Placed
-from goodgain.traces.expected_values import as_word, expect_object, find_own_id, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_messages, looks_like_search
@@ -251,7 +251,7 @@ class Conversation:
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(
-            turns, at, record=self.record, query_id=find_own_id(self.record) or query_id or self.query_id,
+            turns, at, record=self.record, query_id=find_id(self.record) or query_id or self.query_id,
             session_id=session_id or self.session_id, tag=tree.text_or_none(tag) or self.tag,
         )  # fmt: skip
 

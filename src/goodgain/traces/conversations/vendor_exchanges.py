@@ -10,7 +10,7 @@ import msgspec
 
 from goodgain.traces.conversations.record_tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import expect_list, id_or_none, unexpected_value
+from goodgain.traces.expected_values import OF_RUNS, expect_list, find_id, id_or_none, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -129,7 +129,8 @@ def join_exchanges(
 ) -> Iterator[Trace]:
     """Yield the traces of the conversations that recorded exchanges belong to.
 
-    An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer.
+    An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer, and
+    neither record names another query or run.
 
     `make` makes an exchange of a value and its place; None: of a request and its response.
     """
@@ -150,7 +151,8 @@ def join_exchanges(
                 response = record.get("response") if isinstance(record, dict) else None
                 others += [at] * looks_like_results(response, f"{at}/response")
                 continue
-            histories = _hash_histories(reader, exchange.messages)
+            start = hash((find_id(record), find_id(record, OF_RUNS)))
+            histories = _hash_histories(reader, exchange.messages, start)
             thread = by_id.get(exchange.previous or "")
             if thread is None:
                 # Most clients send the whole history again: the longest known one identifies the conversation.
@@ -162,7 +164,7 @@ def join_exchanges(
             thread.append(exchange)
             by_history.update(dict.fromkeys(histories if reader.any_order else (), thread))
             by_history[_hash_histories(reader, exchange.answer, histories[-1])[-1]] = thread
-            by_history.pop(0, None)  # the hash of an empty history
+            by_history.pop(start, None)  # the hash of an empty history
             if exchange.id is not None:
                 by_id[exchange.id] = thread
 
@@ -182,7 +184,7 @@ def join_exchanges(
         source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
 
 
-def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int = 0) -> list[int]:
+def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
     """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
     found = [start]
     for message, _ in messages:

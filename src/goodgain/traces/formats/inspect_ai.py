@@ -31,7 +31,7 @@ _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether the file is a log with `eval`, a sample with `epoch` and `messages`, or an .eval archive."""
+    """Return whether the file is a log with `eval`, a sample with `epoch` and `target`, or an .eval archive."""
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
     headers = (tree.object_or_empty(record.get("eval")) for record in head.objects)
@@ -39,7 +39,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_sample(record: dict[str, Any]) -> bool:
-    return {"id", "epoch", "messages"} <= record.keys()
+    # Other records of messages may have an id and an epoch too.
+    return {"id", "epoch", "input", "target", "messages"} <= record.keys()
 
 
 def read(source: Source) -> Iterator[Trace]:

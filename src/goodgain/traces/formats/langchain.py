@@ -93,16 +93,11 @@ def _read_state(record: Any, at: str) -> Exchange | None:
 
 def _read_query_id(record: Any, at: str) -> str | None:
     """Return the query's id from metadata, else the id of the graph's thread."""
-    thread = None
-    for path in _METADATA_PATHS if isinstance(record, dict) else ():
-        value: Any = record
-        for key in path.split("/"):
-            value = expect_object({} if value is None else value, f"{at}/{path}").get(key)
-        value = {} if value is None else expect_object(value, f"{at}/{path}")
-        if (found := tree.find_query_id(value, f"{at}/{path}")) is not None:
-            return found
-        thread = thread or expect_id(value.get("thread_id"), f"{at}/{path}/thread_id")
-    return thread
+    found = ((tree.follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
+    held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, tree.ABSENT)]
+    ids = [tree.find_query_id(*one) for one in held]
+    threads = [expect_id(metadata.get("thread_id"), f"{place}/thread_id") for metadata, place in held]
+    return next(filter(None, [*ids, *threads]), None)
 
 
 class _Messages(JoinedConversation):
@@ -126,7 +121,7 @@ class _Messages(JoinedConversation):
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
         if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
-            self._longest = len(exchange.messages)
+            self._longest, self.record = len(exchange.messages), exchange.response
             self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
     def _end(self, at: str) -> None:

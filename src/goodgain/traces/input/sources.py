@@ -12,7 +12,7 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM
-from goodgain.traces.expected_values import find_own_id, find_record_id, format_place
+from goodgain.traces.expected_values import find_id, find_record_id, format_place
 from goodgain.traces.input.file_head import FileHead, parse_members, parse_prefix
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
@@ -206,7 +206,7 @@ class Source:
     def _name_lost(self, value: Any, number: int | None) -> str | None:
         """Return the query id of a record that may not be readable: its own, else its number, if records have no ids."""
         first = next(iter(self.head.objects), None)
-        own, other = (find_own_id(one) or find_record_id(one) for one in (value, first))
+        own, other = (find_id(one) or find_record_id(one) for one in (value, first))
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:

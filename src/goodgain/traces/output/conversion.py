@@ -22,12 +22,11 @@ from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs, atomic_write
 from goodgain.traces.output.results_to_run import NormaliseUrl
 from goodgain.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
-from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids
+from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids, read_repeats
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_files_and_tasks import Paths, find_trace_files
 from goodgain.traces.reading.trace_reading import Progress, read_batches
 from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tools import check_tools_called
 
 
 class Conversion(NamedTuple):
@@ -125,38 +124,37 @@ def convert_traces(
     table = None if query_ids is None else read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
     inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
-    outputs = _check_outputs(paths, files, [*known, *inputs])
     # Queries of several runs, and so their results, can be matched only when all traces are read.
     # The names in pairs that no result has are known only then, too.
     postpone = not files.is_one_run or system is not None or bool(known or said) or earlier_queries is not None
-    converter = BatchConverter(
-        deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known), said
-    )
-    # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
-    earlier_ids = (
-        pl.Series(dtype=pl.String) if converter.earlier is None else converter.earlier["query_id"].drop_nulls()
-    )
     asked_before = {} if earlier_queries is None else read_earlier_queries(earlier_queries)
     at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
-    summary, names = Summary(), QueryNames(dict.fromkeys(earlier_ids.unique().sort(), Question()) | asked_before, at)
-    summary.earlier_by_id = bool(known) and earlier_queries is None
-    with ExitStack() as stack:
-        writer = OutputWriter(stack, files, system, outputs)
-        # Other processes do not get the earlier results, which may be large. `closing` ends the processes before files
-        # are removed, even after an error.
-        first = replace(converter, earlier=None)
-        with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
-            for batch in batches:
-                writer.add(batch, summary)
-        new_ids = names.join(read, summary)
-        for rows, mentions in writer.read_postponed(new_ids):
-            writer.add(converter.convert_rows(rows, mentions), summary)
-        if summary.errors and not summary.traces:
-            raise InputError(f"nothing could be read. {summary.describe_errors()}")
-        if read.errors == "skip":
-            _write_lost_ids(files, summary, outputs, stack)
-        writer.finish(new_ids, summary, opens_named=read.opens_named)
-        check_tools_called(read.tool_rule, summary.called_tools)
+
+    def convert(read: ReadOptions) -> tuple[OutputWriter, Summary]:
+        outputs, before = _check_outputs(paths, files, [*known, *inputs]), _read_earlier(known)
+        converter = BatchConverter(deduplicate, deduplicate_all, normalise_url, files, system, postpone, before, said)
+        # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
+        earlier_ids = () if before is None else before["query_id"].drop_nulls().unique().sort().to_list()
+        names = QueryNames(dict.fromkeys(earlier_ids, Question()) | asked_before, at)
+        summary = Summary(earlier_by_id=bool(known) and earlier_queries is None)
+        with ExitStack() as stack:
+            writer = OutputWriter(stack, files, system, outputs)
+            # Other processes do not get the earlier results, which may be large. `closing` ends the processes before files
+            # are removed, even after an error.
+            first = replace(converter, earlier=None)
+            with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
+                for batch in batches:
+                    writer.add(batch, summary)
+            for rows, mentions in writer.read_postponed(names.new_ids):
+                writer.add(converter.convert_rows(rows, mentions), summary)
+            if summary.errors and not summary.traces:
+                raise InputError(f"nothing could be read. {summary.describe_errors()}")
+            if read.errors == "skip":
+                _write_lost_ids(files, summary, outputs, stack)
+            writer.finish(names.new_ids, summary, opens_named=read.opens_named)
+        return writer, summary
+
+    writer, summary = read_repeats(convert, read)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
     for pairs in said.values():

@@ -10,14 +10,14 @@ import polars as pl
 
 from goodgain.traces.output.results_to_run import add_documents
 from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
-from goodgain.traces.reading.query_ids import QueryNames, read_query_ids, rename_queries
+from goodgain.traces.reading.query_ids import QueryNames, read_query_ids, read_repeats, rename_queries
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files_and_tasks import Paths
 from goodgain.traces.reading.trace_reading import read_batches
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate, check_tools_called
+from goodgain.traces.tools import ToolPredicate
 
 
 @overload
@@ -70,7 +70,8 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
             search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.
         parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
-        query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
+        query_id: a field path, which comes before the trace's own id; for traces without an id also a constant, or a
+            function of the trace; None: the file's name.
         query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
             and log (the id, file name or session of the log).
         query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
@@ -130,12 +131,14 @@ def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
     """Read the results in traces and other tables of `ResultRows`, with the counts of the reading."""
-    summary, names = Summary(), QueryNames()
-    frames = list(read_batches(paths, options, partial(_to_frames, tables), summary, names, jobs=jobs))
-    new_ids = names.join(options, summary)
-    check_tools_called(options.tool_rule, summary.called_tools)
-    summary.give_notices()
-    return [rename_queries(pl.concat(of), new_ids) for of in zip(*frames, strict=True)], summary
+
+    def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
+        summary, names = Summary(), QueryNames()
+        frames = list(read_batches(paths, options, partial(_to_frames, tables), summary, names, jobs=jobs))
+        summary.give_notices()
+        return [rename_queries(pl.concat(of), names.new_ids) for of in zip(*frames, strict=True)], summary
+
+    return read_repeats(read, options)
 
 
 def _to_frames(tables: Sequence[str], rows: ResultRows) -> list[pl.DataFrame]:

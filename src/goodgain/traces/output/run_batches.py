@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.dedup.reissued_ids import ReissuedId, find_doubtful_ids, find_reissued_ids
+from goodgain.dedup.reissued_ids import ReissuedId, find_reissued_ids
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import stem
 from goodgain.files.writing import (
@@ -106,16 +106,11 @@ class BatchConverter:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
-        plain = rows.all_have_ids and not self.deduplicate_all and self.files.results is None and not self.postpone
-        frame = self._select_system(rows.to_frame(for_run=plain))
-        if plain and find_doubtful_ids(frame).height:
-            plain, frame = False, self._select_system(rows.to_frame())
+        frame = self._select_system(rows.to_frame())
         tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
         mentions = tables.pop("uses", None)
-        if self.postpone:
-            batch = ConvertedBatch([], postponed=frame, mentions=mentions)
-        else:
-            batch = self._encode_rows(frame, mentions) if plain else self.convert_rows(frame, mentions)
+        postponed = ConvertedBatch([], postponed=frame, mentions=mentions)
+        batch = postponed if self.postpone else self.convert_rows(frame, mentions)
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,13 +19,14 @@ from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.traces.conversations.record_tree import ABSENT, follow_path
-from goodgain.traces.expected_values import describe, format_place
+from goodgain.traces.expected_values import REPEATS, describe, find_id, format_place
 from goodgain.traces.input.logs_and_archives import base_name
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.queries_and_costs import Query
 from goodgain.traces.reading.read_options import QueryIds, ReadOptions
 from goodgain.traces.reading_summary import RunName, Summary
 
+Value = TypeVar("Value")
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
 #: The run of queries from an earlier conversion.
@@ -82,6 +84,7 @@ class NamedQuery(NamedTuple):
     """A query of one run, with its id, where the id came from, its place, and its question.
 
     `source` is own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
+    `repeat` is the name of a run that the record has and `run` lacks.
     """
 
     run: RunName
@@ -89,6 +92,7 @@ class NamedQuery(NamedTuple):
     at: str
     source: str = "own"
     question: Question = Question()
+    repeat: str | None = None
 
     @property
     def has_given_id(self) -> bool:
@@ -153,6 +157,21 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
     return (cast_texts(frame.select(names), names, rows.label) if names else frame), rows
 
 
+class RepeatedQueryError(InputError):
+    """Raised for two records with one query id that name two runs: they must be read as runs of the system."""
+
+
+def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
+    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs.
+
+    The first reading cannot know: `attempt` and `epoch` may also be a count and a time, and then no id comes twice.
+    """
+    try:
+        return read(options)
+    except RepeatedQueryError:
+        return read(replace(options, repeats=True))
+
+
 class QueryNames:
     """The queries read so far, by their run and id.
 
@@ -162,6 +181,8 @@ class QueryNames:
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: _Runs = {}
         self._first: dict[str, str] = {}  # the place of the first query of each source
+        #: The new ids of equal queries of several runs, after all are read.
+        self.new_ids: dict[str, str] = {}
         for query_id, question in (earlier or {}).items():
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
@@ -172,9 +193,10 @@ class QueryNames:
             system, replicate = query.run
             of = f" of system {system!r}" if system is not None else ""
             of += f", replicate {replicate!r}," if replicate is not None else ""
-            raise InputError(
-                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}; "
-                "give each trace its own id with query_id=, or read the files separately"
+            are_runs = None not in (query.repeat, earlier.repeat) and query.repeat != earlier.repeat
+            raise (RepeatedQueryError if are_runs else InputError)(
+                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}. Number "
+                "the runs of a query in a field repeat; for other queries, name the field of their ids: query_id='id'"
             )
         self._first.setdefault(query.source, query.at)
         if "path" in self._first and "constant" in self._first:
@@ -184,8 +206,8 @@ class QueryNames:
                 "function"
             )
 
-    def join(self, options: ReadOptions, summary: Summary) -> dict[str, str]:
-        """Return the new ids of equal queries of several runs, after all are read, and count these queries.
+    def join(self, options: ReadOptions, summary: Summary) -> None:
+        """Find the new ids, after all queries are read, and count these queries.
 
         Queries with one id are one query. So are queries of different runs with one question, unless a run has the
         question twice. The first run keeps its ids.
@@ -195,20 +217,16 @@ class QueryNames:
                 summary.count("own_ids", query.query_id)
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
-        return _join_queries(self._runs, summary) if len(self._runs) > 1 else {}
+        self.new_ids = _join_queries(self._runs, summary) if len(self._runs) > 1 else {}
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
     """Return the run of a trace: its system (given with its file, for all files, or by the log) and its replicate.
 
-    The replicate comes from the format, or from a field `repeat`.
+    The replicate comes from the format, or from a field `repeat`; with `options.repeats`, from any of `REPEATS`.
     """
     system = system or (options.tag if options.tag is not None else trace.tag)
-    if trace.run is not None:
-        return RunName(system, trace.run)
-    repeat = trace.record.get("repeat") if isinstance(trace.record, dict) else None
-    is_name = isinstance(repeat, (str, int)) and not isinstance(repeat, bool) and repeat != ""
-    return RunName(system, str(repeat) if is_name else None)
+    return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
 
 def name_queries(
@@ -216,16 +234,17 @@ def name_queries(
 ) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number if the
-    file has several traces. With turns='all' the turn's number follows, unless the turn names its own id.
+    The table `query_ids=` comes first, then a field that `query_id=` names, then the trace's own id, then another
+    `query_id=`, then the file's name, with a number if the file has several traces. With turns='all' the turn's number
+    follows, unless the turn names its own id.
     """
     of_turns = Question.of_turns(turn.user_text for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
-    named = []
+    named, repeat = [], None if run.replicate is not None else find_id(trace.record, REPEATS)
     for query in queries:
         question = questions[query.turn.index]
         query_id, source = _choose_query_id(trace, query, question, options, name)
-        named.append(NamedQuery(run, query_id, trace.at, source, question))
+        named.append(NamedQuery(run, query_id, trace.at, source, question, repeat))
     return named
 
 
@@ -245,21 +264,14 @@ def _choose_query_id(
         for known in (trace.query_id, log, name, trace.session_id):
             if known is not None and known in table:
                 return table[known] + number, "table"
-    if (own := trace.query_id if query.own_id is None else query.own_id) is not None:
-        return own + number * (query.own_id is None), "own" if _is_given(own, trace, options) else "ignored"
-    if options.query_id is not None:
+    own, chosen = trace.query_id if query.own_id is None else query.own_id, options.query_id
+    has_field = isinstance(chosen, str) and follow_path(trace.record, chosen) is not ABSENT
+    if own is not None and not (has_field and own == trace.query_id):
+        return own + number * (query.own_id is None), "own" if chosen in (None, own) else "ignored"
+    if chosen is not None:
         query_id, source = _apply_query_id_option(trace, options)
         return query_id + number, source
     return log + number, "name"
-
-
-def _is_given(own: str, trace: Trace, options: ReadOptions) -> bool:
-    """Tell whether a log's own id is also the one that `query_id=` gives, if it is not a function."""
-    chosen = options.query_id
-    if not isinstance(chosen, str):
-        return chosen is None
-    value = follow_path(trace.record, chosen)
-    return own == (chosen if value is ABSENT else str(value))
 
 
 def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:

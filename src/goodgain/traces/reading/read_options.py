@@ -28,7 +28,10 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read traces; the docstring of `read_traces` describes each option."""
+    """How to read traces; the docstring of `read_traces` describes each option.
+
+    `repeats` is not the caller's: whether records name the runs of their queries by any of `REPEATS` (see `read_repeats`).
+    """
 
     format: str = "auto"
     turns: Literal["last", "searching", "all"] = "last"
@@ -46,6 +49,7 @@ class ReadOptions:
     costs: bool = False
     uses: bool = False
     tag: str | None = None
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -134,7 +134,6 @@ def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str
 
 
 def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
-    """Read the beginning of a log, or a value in it, with a format."""
     content = head.raw
     try:
         if head.kind == "jsonl":  # the whole values in the head

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.schema import COSTS, EMPTY_DOC, RESULTS
+from goodgain.schema import COSTS, RESULTS
 from goodgain.traces.model import Result, SearchCall
 from goodgain.traces.reading.queries_and_costs import Query
 
@@ -30,12 +30,6 @@ _TABLES: dict[str, dict[str, Any]] = {
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
-#: The columns of a result with an id that a run needs, and those that may show that its id is not the document's.
-_OF_RUNS = ("rank", "doc_id", "type", "url", "score")
-
-#: Ids that do not name a document: in a run, `-` means no results.
-_NO_IDS = (None, EMPTY_DOC)
-
 #: The row of a search without results, or of a query without a search.
 _NO_RESULT = (Result(0),)
 
@@ -92,26 +86,19 @@ class ResultRows:
         """Add the outcomes that a log records for a query: of its id, system and replicate."""
         self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
 
-    @property
-    def all_have_ids(self) -> bool:
-        """Whether every result has an id."""
-        return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
-
-    def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
-        """Return the results frame; `for_run`: only the columns that a run needs if all results have ids."""
-        of_results = _OF_RUNS if for_run else _OF_RESULTS
-        of_searches = ("query_id", "system", "replicate", "iteration", "search") if for_run else _OF_SEARCHES
+    def to_frame(self) -> pl.DataFrame:
+        """Return the results frame."""
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
-        if "search_query" in of_searches and columns:
+        if columns:
             columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
         searches = pl.DataFrame(
-            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in of_searches]
+            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in _OF_SEARCHES]
         )
         counts = pl.Series(self._counts, dtype=pl.UInt32)
         rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
-        found = [_make_column(name, self._results) for name in of_results]
+        found = [_make_column(name, self._results) for name in _OF_RESULTS]
         whole = (searches[rows] if self._counts else searches).hstack(found)
-        return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
+        return whole.select([*RESULTS_SCHEMA])
 
     def to_table(self, name: str) -> pl.DataFrame:
         """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
@@ -126,5 +113,7 @@ def _format_queries(search: SearchCall | None) -> str | None:
 def _make_column(name: str, results: list[Result]) -> pl.Series:
     values = list(map(attrgetter(name), results))
     if name in ("ids", "fields"):
+        if not any(values):  # as in most logs
+            return pl.repeat(None, len(values), dtype=RESULTS_SCHEMA[name], eager=True).alias(name)
         values = [[{"name": key, "value": value} for key, value in pairs] or None for pairs in values]
     return pl.Series(name, values, dtype=RESULTS_SCHEMA[name])

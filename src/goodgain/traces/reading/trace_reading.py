@@ -31,6 +31,7 @@ from goodgain.traces.reading.trace_files_and_tasks import (
 )
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.recorded_outcomes import find_outcomes
+from goodgain.traces.tools import check_tools_called
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
@@ -55,7 +56,7 @@ def read_batches(
 ) -> Generator[Value]:  # fmt: skip
     """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
 
-    `finish` is called in the process that read the rows.
+    `finish` is called in the process that read the rows. After the last batch, `names.new_ids` has the ids of joined queries.
     """
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
@@ -80,6 +81,8 @@ def read_batches(
             progress(done, total)
         yield batch.value
     check_blank(summary)
+    check_tools_called(options.tool_rule, summary.called_tools)
+    names.join(options, summary)
 
 
 def _read_whole_task(
