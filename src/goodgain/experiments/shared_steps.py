@@ -128,14 +128,10 @@ class SharedSteps:
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
         """Give the notices on low coverage; `coverages` has the columns of `COVERAGE` for each run."""
         labels = self.opened.qrels.labels
-
-        def warn() -> None:
-            with NoticesOfSystems() as notices:
-                for name, coverage in coverages.items():
-                    with notices.of(name):
-                        warn_of_low_coverage(coverage, labels=labels)
-
-        self._keep("low coverage", [READING, DOCUMENTS], [*coverages], warn)
+        with NoticesOfSystems() as notices:
+            for name, coverage in coverages.items():
+                with notices.of(name):
+                    warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
         """Give the notices on the scores of each run: low coverage, and what is not an iteration."""
