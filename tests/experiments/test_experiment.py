@@ -197,7 +197,7 @@ def test_a_door_has_the_arguments_of_its_method_and_names_each_option_of_an_expe
     assert [name for name in given if name not in options and name not in ("qrels", "run", "runs", "systems")] == own
     assert all(f"\n        {name}: " in door.__doc__ for name in options) and "{options}" not in door.__doc__
     assert all(given[name].default == OPTIONS[name].default for name in options)
-    with pytest.raises(TypeError, match="depth"):
+    with pytest.raises(TypeError, match=rf"{method}\(\).*depth"):
         door(*("x" for one in given.values() if one.default is one.empty), depth=1)
 
 
@@ -317,3 +317,9 @@ def test_an_experiment_keeps_the_results_that_were_used_last() -> None:
     for key in (0, *range(1, MOST_KEPT), 0, MOST_KEPT, 0, 1):
         assert kept.keep(key, lambda key=key: made.append(key) or key) == key
     assert made == [*range(MOST_KEPT + 1), 1]  # 1 was the one not used for longest
+
+
+def test_a_ledger_of_several_runs_is_refused_where_nothing_tells_their_rows_apart() -> None:
+    with pytest.raises(gg.InputError, match="a ledger is of one run"):
+        gg.ledger(QRELS, [*SYSTEMS.values()])
+    assert gg.Experiment(QRELS, {"both": [*SYSTEMS.values()]}).ledger()["system"].n_unique() == 2

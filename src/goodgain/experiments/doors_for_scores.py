@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
+from goodgain.errors import InputError
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
     CountingOptions,
@@ -16,6 +17,7 @@ from goodgain.experiments.shared_arguments import (
     ScoringOptions,
     takes_options,
 )
+from goodgain.formats.systems import is_replicates
 from goodgain.measures.names import Measures
 from goodgain.measures.scores import Scores
 from goodgain.reporting.precision_recall import Points
@@ -86,6 +88,8 @@ def ledger(
     >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
     [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
+    if is_replicates(run):
+        raise InputError("a ledger is of one run. Give one, or use gg.Experiment(...).ledger() for several.")
     return Experiment(qrels, {"": run}, **options).ledger(measures).drop("system")
 
 

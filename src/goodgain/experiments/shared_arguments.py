@@ -94,7 +94,10 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        signature.bind(*args, **kwargs)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}(): {error}") from None
         return function(*args, **kwargs)
 
     call.__doc__ = describe_options(function.__doc__ or "", kinds)
