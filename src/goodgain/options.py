@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +35,7 @@ class Option(NamedTuple):
     @property
     def flag(self) -> str:
         """The spelling on the command line."""
-        return f"--{self.name.replace('_', '-')}"
+        return _write_flag(self.name)
 
     @property
     def said(self) -> str:
@@ -99,20 +102,59 @@ BESIDE = (
 _AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
-    Option(
-        "resamples",
-        "The number of random resamples.",
-        int,
-        9_999,
-        detail="At most 1,000,000. In a curve 0 omits the intervals.",
-    ),
+    Option("resamples", "The number of random resamples.", int, 9_999, detail=_AT_MOST),
     Option("alpha", "The largest significant p; intervals have the level 1 - alpha.", float, 0.05),
 )
 OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}
+
+
+#: Whether messages are for the command line; `goodgain.cli.program` sets it.
+FOR_COMMANDS: ContextVar[bool] = ContextVar("FOR_COMMANDS", default=False)
+#: Argument in Python -> its option, where the option has another name.
+_OTHER_FLAGS = {
+    "deduplicate": "--dedup",
+    "headers": "--header",
+    "k": "-k",
+    "retry_failed": "--retry failed",
+    "weights": "--weight",
+}
+
+
+def _write_flag(name: str) -> str:
+    return _OTHER_FLAGS.get(name) or f"--{name.replace('_', '-')}"
+
+
+def spell(name: str, value: object = ...) -> str:
+    """Return an option, and its value if given, as messages write it: for Python, or for the command line.
+
+    >>> spell("gaps", "empty"), spell("costs")
+    ("gaps='empty'", 'costs=')
+    """
+    if not FOR_COMMANDS.get():
+        return f"{name}={'' if value is ... else repr(value)}"
+    flag = _write_flag(name)
+    if value is False:
+        return f"--no-{flag.removeprefix('--')}"
+    if value is ... or value is True:
+        return flag
+    if isinstance(value, Mapping):
+        value = [f"{key}={of}" for key, of in value.items()]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return f"{flag} {'none' if value is None else shlex.quote(text)}"
 
 
 def check_choice(name: str, value: object) -> None:
     """Raise InputError unless an option has its default value or one of its choices."""
     default, choices = OPTIONS[name].default, OPTIONS[name].choices
     if value != default and value not in choices:
-        raise InputError(f"{name}={value!r} is not one of {', '.join(choices)}. Choose one of them.")
+        raise InputError(f"{spell(name, value)} is not one of {', '.join(choices)}. Choose one of them.")
+
+
+def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
+    """Return the value of an option, or raise InputError; `others` names allowed values that are not whole numbers."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most:,}"
+        raise InputError(f"{spell(name, value)}: give a whole number from {least}{end}{others}")
+    return value
