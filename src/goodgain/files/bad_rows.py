@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import Content
+from goodgain.options import spell
 from goodgain.schema import BLANKS, COMMENT
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -186,7 +187,7 @@ def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
 
 def name_alternative(errors: str | None, unit: str = "row") -> str:
     """Return the alternative to correcting a row; `errors` is None if the caller has no such option."""
-    return ", or remove it" if errors is None else f", or leave such {unit}s out with errors='skip'"
+    return ", or remove it" if errors is None else f", or leave such {unit}s out with {spell('errors', 'skip')}"
 
 
 def warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:

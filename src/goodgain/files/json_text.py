@@ -18,6 +18,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
 from goodgain.files.opening import Content
+from goodgain.options import spell
 from goodgain.schema import IDS
 
 #: How a concatenated value begins, and what may stand between two of them.
@@ -199,7 +200,7 @@ def read_json_lines(
         row = {ours: value[name] for name, ours in known[keys].items()}
         missing = [name for name in required if name not in row]
         if missing:
-            there = f"it has {quote(', '.join(value))}: name its columns with columns="
+            there = f"it has {quote(', '.join(value))}: name its columns with {spell('columns')}"
             log = "; if it is the log of an agent, run goodgain convert first" * (not row and "doc_id" in missing)
             rows.refuse(number, f"lacks {', '.join(missing)} ({there}{log})")
         elif paths is None or not any(isinstance(one, list) for one in row.values()):

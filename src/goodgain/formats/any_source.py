@@ -28,6 +28,7 @@ from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
+from goodgain.options import spell
 from goodgain.schema import QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
@@ -57,14 +58,14 @@ class FoundColumns:
 def check_columns(columns: Columns | None) -> dict[str, str]:
     """Check the argument `columns`, and return it as a dict."""
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
-    example = "write columns={'step': 'iteration'}"
+    example = f"write {spell('columns', {'step': 'iteration'})}"
     if not isinstance(columns, Mapping | None):
-        raise InputError(f"columns={columns!r} does not map your column names to goodgain's. Correct it: {example}")
+        given = spell("columns", columns)
+        raise InputError(f"{given} does not map your column names to goodgain's. Correct it: {example}")
     for name, ours in (columns or {}).items():
         if ours not in known:
-            raise InputError(
-                f"columns={{{name!r}: {ours!r}}}: goodgain has no column {ours!r}. It has {', '.join(known)}: {example}"
-            )
+            there = f"goodgain has no column {ours!r}. It has {', '.join(known)}"
+            raise InputError(f"{spell('columns', {name: ours})}: {there}: {example}")
     return {str(name): ours for name, ours in (columns or {}).items()}
 
 
@@ -88,12 +89,13 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             name = next(name for name in own if name in renamed)
             other = next(other for other in own if other != name)
             raise InputError(
-                f"{label} has two columns for {ours}, {name!r} and {other!r}; rename one of them, or leave it out of columns="
+                f"{label} has two columns for {ours}, {name!r} and {other!r}; rename one of them, or leave it out of "
+                f"{spell('columns')}"
             )
         if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
             raise InputError(
                 f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one. "
-                "To read the first, pass columns={'relevance': 'relevance'}"
+                f"To read the first, pass {spell('columns', {'relevance': 'relevance'})}"
             )
         if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
             own = ["grade"]  # what `goodgain label` writes
@@ -103,7 +105,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         if not own and len(others) > 1:
             raise InputError(
                 f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}. "
-                f"Name one of them: columns={{{others[0]!r}: {ours!r}}} or columns={{{others[1]!r}: {ours!r}}}"
+                f"Name one of them: {spell('columns', {others[0]: ours})} or {spell('columns', {others[1]: ours})}"
             )
         understood |= dict.fromkeys(() if own else others, ours)
         found |= dict.fromkeys(own or others, ours)
@@ -118,7 +120,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
     """Give a notice of the columns found through synonyms, if any."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
-        notice(f"{label}: {read}. If that is wrong, set columns=")
+        notice(f"{label}: {read}. If that is wrong, set {spell('columns')}")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:
@@ -126,8 +128,8 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
     for name in columns:
         if not any(str(name) in source.renamed for source in sources):
             raise InputError(
-                f"columns={{{name!r}: {columns[name]!r}}}: there is no column {name!r}. Correct the name. columns= is for tables, "
-                "not for TREC text, dicts, or a Run or Qrels already read"
+                f"{spell('columns', {name: columns[name]})}: there is no column {name!r}. Correct the name. "
+                f"{spell('columns')} is for tables, not for TREC text, dicts, or a Run or Qrels already read"
             )
 
 
@@ -297,7 +299,7 @@ def _require_columns(names: Iterable[Any], table: Table, found: FoundColumns, la
     if missing:
         raise InputError(
             f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "
-            f"pass columns={{'its name': {missing[0]!r}}}, or rename the column"
+            f"pass {spell('columns', {'its name': missing[0]})}, or rename the column"
         )
 
 

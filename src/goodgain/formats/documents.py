@@ -19,7 +19,7 @@ from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
-from goodgain.options import check_choice
+from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
@@ -64,7 +64,7 @@ class DocumentMap:
             return frame.join(move_to_engine(frame, table), on="doc_id", how="left")
         if not frame.implementation.is_polars():
             raise InputError(
-                "documents= is a pattern, and this run stays on its engine; give a table of chunk_id and doc_id"
+                f"{spell('documents')} is a pattern, and this run stays on its engine; give a table of chunk_id and doc_id"
             )
         found = pl.col("doc_id").str.extract(_match_whole(self.source), 1)
         is_mapped = found.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
@@ -179,7 +179,7 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
 
 
 def _check_pattern(pattern: str) -> None:
-    wrong = f"documents='{pattern}' is not a file, and not a pattern with one group"
+    wrong = f"{spell('documents', pattern)} is not a file, and not a pattern with one group"
     remedy = r"give a table of chunk_id and doc_id, or a regular expression such as '^(.+)-\d+$'"
     try:
         groups = pl.select(pl.lit("").str.extract_groups(_match_whole(pattern))).to_series().struct.fields

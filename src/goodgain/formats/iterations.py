@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
+from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
@@ -167,20 +168,21 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     if not low.is_empty():
         query_id, number = low.select("query_id", "iteration").row(0)
         raise InputError(
-            f"query {query_id!r}: iteration {number} is below first={first}. Set first= to the lowest iteration number"
+            f"query {query_id!r}: iteration {number} is below {spell('first', first)}. Set {spell('first')} to the lowest "
+            "iteration number"
         )
     wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
     if not wide.is_empty():
         query_id, number, gap = wide.select("query_id", "iteration", "gap").row(0)
         raise InputError(
             f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
-            "hold iterations; renumber it, or read the run without gaps='empty'"
+            f"hold iterations; renumber it, or read the run without {spell('gaps', 'empty')}"
         )
     missing = gaps.get_column("gap").sum()
     if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
         raise InputError(
             f"the run has {len(gaps):,} iterations and lacks {missing:,}: column 2 does not hold iterations; renumber it, or "
-            "read the run without gaps='empty'"
+            f"read the run without {spell('gaps', 'empty')}"
         )
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
     return (

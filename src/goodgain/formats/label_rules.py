@@ -10,6 +10,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import RowSource, check_rows
 from goodgain.formats.iterations import WHOLE
+from goodgain.options import spell
 
 _POSITIVE = r"^\+?0*[1-9][0-9]*$"
 _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$"
@@ -82,15 +83,15 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     if may_repeat:
         remedy = "keep the one that is right"
         if frame.get_column("iteration").n_unique() > 1:
-            remedy += ", or read the qrels with labels='subtopic' if column 2 is a subtopic"
-            remedy += " (labels='iteration' if it is the iteration)" * by_iteration
+            remedy += f", or read the qrels with {spell('labels', 'subtopic')} if column 2 is a subtopic"
+            remedy += f" ({spell('labels', 'iteration')} if it is the iteration)" * by_iteration
         _check_contradictions(frame, rows, key, remedy)
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
         notice(
             f"{rows.label}: column 2 holds positive integers and was ignored, as in other tools; if the labels apply to "
-            "iterations, read the qrels with labels='iteration', if to subtopics with labels='subtopic'",
+            f"iterations, read the qrels with {spell('labels', 'iteration')}, if to subtopics with {spell('labels', 'subtopic')}",
             minor=True,
         )
     return labels, subtopics

@@ -51,7 +51,7 @@ from goodgain.formats.label_rules import (
     take_out_null_labels,
 )
 from goodgain.formats.texts import read_judged_data_set
-from goodgain.options import check_choice
+from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
@@ -280,7 +280,7 @@ def load_qrels(
     if isinstance(source, Qrels):
         if labels is not None and labels != source.reading:
             raise InputError(
-                f"these qrels were read with labels={source.reading!r}; read them again with labels={labels!r}"
+                f"these qrels were read with {spell('labels', source.reading)}; read them again with {spell('labels', labels)}"
             )
         return source
     check_choice("errors", errors)
@@ -319,7 +319,7 @@ def _read_judgments(
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(
-                f"{rows.label}: has no column iteration; add it, or read the labels without labels={labels!r}"
+                f"{rows.label}: has no column iteration; add it, or read the labels without {spell('labels', labels)}"
             )
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():

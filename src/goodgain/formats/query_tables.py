@@ -16,6 +16,7 @@ from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks
 from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
+from goodgain.options import spell
 from goodgain.schema import BLANKS, COSTS, IDS, USES
 
 #: Queries that a notice names.
@@ -46,7 +47,7 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
         InputError: it cannot be read, or has none of these queries.
     """
     texts = ("query_id", "group")
-    frame, label = _open_table(source, "groups=", texts, texts)
+    frame, label = _open_table(source, spell("groups"), texts, texts)
     known = frame.select(texts).drop_nulls().unique()
     known = known.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
     lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
@@ -71,7 +72,7 @@ def read_outcomes(source: Any) -> pl.DataFrame:
         InputError: it cannot be read, has no outcome, or an outcome is not a number.
     """
     texts = ("query_id", "system")
-    frame, label = _open_table(source, "outcomes=", texts, texts)
+    frame, label = _open_table(source, spell("outcomes"), texts, texts)
     names = [name for name in frame.columns if name not in (*texts, "replicate")]
     if not names:
         raise InputError(f"{label}: has no outcome. Add a column of numbers, such as solved with 0 and 1.")
@@ -107,7 +108,7 @@ def read_uses(source: Any) -> pl.DataFrame:
     ids = [name for name in types if types[name] == pl.String]
     tables = [pl.DataFrame(schema=types)]
     for one in sources:
-        frame, label = _open_table(one, "uses=", ids, USES.required, _REMEDY_OF_USES)
+        frame, label = _open_table(one, spell("uses"), ids, USES.required, _REMEDY_OF_USES)
         given = [name for name in types if name in frame.columns]
         frame, texts = frame.select(given), [name for name in given if name in ids]
         is_blank = pl.col(*texts).str.strip_chars(BLANKS) == ""
@@ -129,7 +130,8 @@ def read_uses(source: Any) -> pl.DataFrame:
     twice = uses.filter(uses.select(key).is_duplicated())
     if len(twice):
         query_id, system, _, doc_id = twice.select(key).row(0)
-        raise InputError(f"uses=: two rows have document {doc_id} of query {query_id} and system {system}. Keep one.")
+        twice_in = f"document {doc_id} of query {query_id} and system {system}"
+        raise InputError(f"{spell('uses')}: two rows have {twice_in}. Keep one.")
     return uses
 
 
@@ -161,7 +163,7 @@ def _open_table(
             for number, row in numbered:
                 rows.add(number, {name: _write_value(value, name, texts) for name, value in row.items()})
             frame = rows.to_frame()[0]
-        elif not has_columns and container(path) == "text" and argument == "uses=":
+        elif not has_columns and container(path) == "text" and argument == spell("uses"):
             raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
             every = _EveryColumn()
@@ -205,14 +207,14 @@ def read_costs(source: Any) -> pl.DataFrame:
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
-        raise InputError("costs=: is empty. Give a file or a frame.")
+        raise InputError(f"{spell('costs')}: is empty. Give a file or a frame.")
     frame = pl.concat([pl.DataFrame(schema=_COST_TYPES), *map(_read_cost_table, sources)], how="diagonal")
     twice = frame.filter(frame.select(_KEY).is_duplicated())
     if len(twice):
         query_id, system, _, iteration = twice.select(_KEY).row(0)
         of = "" if system is None else f" of {system}"
         place = "" if iteration is None else f", iteration {iteration:g}"
-        raise InputError(f"costs=: two rows have query {query_id}{of}{place}. Write one row with the sum.")
+        raise InputError(f"{spell('costs')}: two rows have query {query_id}{of}{place}. Write one row with the sum.")
     tokens = pl.sum_horizontal("input_tokens", "output_tokens", ignore_nulls=True)
     known = pl.any_horizontal(pl.col("input_tokens", "output_tokens").is_not_null())
     return frame.with_columns(tokens=pl.when(known).then(tokens))
@@ -220,11 +222,11 @@ def read_costs(source: Any) -> pl.DataFrame:
 
 def _read_cost_table(source: Any) -> pl.DataFrame:
     if isinstance(source, (str, os.PathLike)):
-        path = make_path(source, "costs=")
+        path = make_path(source, spell("costs"))
         read, rows, names = read_table(path, _COST_TYPES)
     else:
-        read = read_frame(source, "costs=")
-        rows, names = FrameRows("costs="), read.columns
+        read = read_frame(source, spell("costs"))
+        rows, names = FrameRows(spell("costs")), read.columns
         read = read.select(name for name in _COST_TYPES if name in names)
     if "query_id" not in names or not set(AMOUNTS) & set(names):
         lacking = "query_id" if "query_id" not in names else f"of {', '.join(AMOUNTS)}"
@@ -256,8 +258,9 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
-        raise InputError(f"costs=: rows have no system, and there are {there}. Add a column system with their names.")
-    return select_system(costs.with_columns(pl.col("system").fill_null(system)), "costs=", system)
+        told = f"{spell('costs')}: rows have no system, and there are {there}"
+        raise InputError(f"{told}. Add a column system with their names.")
+    return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:

@@ -34,7 +34,7 @@ from goodgain.formats.iterations import (
     number_iterations,
     warn_of_unnamed_rows,
 )
-from goodgain.options import check_choice
+from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, to_lazy
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
@@ -283,7 +283,7 @@ def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
 def describe_likely_iteration(column: str) -> str:
     """Say that a column looks like the iteration and was not read as it."""
     return (
-        f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}}, "
+        f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
         "or, if it is not, rename it"
     )
 
@@ -354,10 +354,12 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     """Raise `InputError` for an unknown option, options for a `Run` already read, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
-        raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
+        raise InputError(
+            f"this run has been read already; give {spell('gaps')}, {spell('first')} and {spell('errors')} where its file is read"
+        )
     check_choice("errors", errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
-        raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
+        raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")
     check_choice("gaps", gaps)
 
 
