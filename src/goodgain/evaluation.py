@@ -29,6 +29,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, pla
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds
+from goodgain.options import spell
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
@@ -53,7 +54,8 @@ def score_run(
     """
     check_order(order)
     if bounds and qrels.labels is not None:
-        raise InputError("bounds=True needs one label per document; read the qrels without labels='iteration'")
+        remedy = f"read the qrels without {spell('labels', 'iteration')}"
+        raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
     measures = _MeasuresBySource.of(parse_measures([*asked, *counts]), provider)
     iterating = [measure for measure in asked if isinstance(measure, (GoodGainMeasure, SessionMeasure))]

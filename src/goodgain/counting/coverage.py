@@ -10,6 +10,7 @@ import polars as pl
 from goodgain.counting.ledger import Counts
 from goodgain.errors import count_of, notice
 from goodgain.formats.run import AnyRun, warn_of_missing_iterations
+from goodgain.options import spell
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
@@ -214,7 +215,7 @@ def warn_if_misleading(
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}, "
             "so iterations were renumbered 1, 2, 3 ... If a missing number is a search without results, read the run with "
-            "gaps='empty'."
+            f"{spell('gaps', 'empty')}."
         )
     if labels is not None and coverage.lowest == 0:
         notice(
@@ -242,5 +243,5 @@ def describe_low_coverage(share: str = f"under {LOW_COVERAGE} of the", figures: 
     """Return the sentences on a low judged share of unique results, with figures by iteration or by system."""
     return (
         f"coverage is low: {share} unique results have a label{figures and f' {figures}'}; most measures count the others as "
-        "not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with bounds=True."
+        f"not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
     )

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -247,7 +248,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
     waiting: deque[Future[QueryBatch]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
-            waiting.append(pool.submit(count_block, block))
+            waiting.append(pool.submit(copy_context().run, count_block, block))
             if len(waiting) > _AHEAD:
                 yield waiting.popleft().result()
         while waiting:

@@ -28,6 +28,7 @@ from goodgain.formats.any_source import (
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
+from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
@@ -105,7 +106,8 @@ def map_documents(
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
-            raise InputError("documents_of= and chunks= say how documents= is applied; give documents= too")
+            how, what = f"{spell('documents_of')} and {spell('chunks')}", spell("documents")
+            raise InputError(f"{how} say how {what} is applied; give {what} too")
         return judged, dict(runs)
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
     # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
@@ -118,11 +120,12 @@ def map_documents(
         if judged.ids_mapped and kept_ids and found:
             notice(
                 f"{kept_ids} documents of the qrels are documents of the run too and keep their ids, and others were mapped; if "
-                "the qrels name documents, read them as they are with documents_of='run'"
+                f"the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
             )
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
-        shown = f"'{mapping.source}'" if isinstance(mapping.source, str) else "the table"
-        raise InputError(f"documents={shown} maps no id of the run or the qrels; compare it with the ids there")
+        of_table = f"the table of {spell('documents')}"
+        shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table
+        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with the ids there")
     opened: dict[str, Any] = dict(runs)
     for name, one in found.items():
         run = opened[name]

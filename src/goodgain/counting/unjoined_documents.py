@@ -13,6 +13,7 @@ from goodgain.errors import notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import AnyRun
+from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC
 
 #: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
@@ -58,7 +59,8 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
         sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
         if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
-            return f"If {quote(doc_id)} is a chunk of {quote(document)}, give documents='^(.+){sign}\\d+$'."
+            pattern = rf"^(.+){sign}\d+$"
+            return f"If {quote(doc_id)} is a chunk of {quote(document)}, give {spell('documents', pattern)}."
     return None
 
 
