@@ -524,7 +524,9 @@ def test_uses_of_queries_without_judgments_are_named() -> None:
 
 @pytest.mark.parametrize("rel", [0, -5, float("nan"), "x", True])
 def test_a_threshold_that_is_not_above_0_is_an_error(rel: Any) -> None:
-    with pytest.raises(gg.MeasureError, match=r"give the smallest relevant label, a number above 0"):
+    with pytest.raises(
+        gg.MeasureError, match=r"^rel=.* is not allowed; rel is the smallest good label, a number above 0"
+    ):
         gg.funnel({"q1": {"d1": 2}}, table([use("d1")]), rel=rel)
 
 

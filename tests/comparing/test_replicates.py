@@ -223,7 +223,7 @@ def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:
     ("option", "message"),
     [
         ({"bounds": True}, "bounds=True needs one run of each system"),
-        ({"missing": "none"}, "missing='none': give missing='zero' or missing='absent'"),
+        ({"missing": "none"}, "missing='none' is not one of zero, absent"),
         ({"detect": 0}, "detect=0: give a difference above 0"),
         ({"pass_k": 0}, "pass_k=0: give a whole number"),
     ],

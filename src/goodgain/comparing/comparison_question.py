@@ -17,14 +17,15 @@ from goodgain.comparing.pairs_table import compare_pairs, decide
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.errors import InputError, check_whole_number
+from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import check_missing, leave_out_empty
+from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.scores import Scores
+from goodgain.options import check_whole_number, spell
 
 #: The name of the system of a baseline file.
 BASELINE = "baseline"
@@ -67,13 +68,13 @@ class Question:
     detect: float | None = None
 
     def __post_init__(self) -> None:
-        check_missing(self.missing)
         if self.baseline_file is not None:
             _check_baseline_file(self.runs_of, self.baseline, self.against, bounds=self.bounds)
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
-            raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run each.")
+            bounds = spell("bounds", True)
+            raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
-            raise InputError(f"detect={self.detect!r}: give a difference above 0, such as 0.02")
+            raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
@@ -151,23 +152,24 @@ class Question:
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
     """Raise `InputError` for what does not go together with a baseline file."""
+    asked, file = spell("bounds", True), spell("baseline_file")
     if bounds:
-        raise InputError("bounds=True needs the run of every system. Leave out baseline_file= or bounds=True.")
+        raise InputError(f"{asked} needs the run of every system. Leave out {file} or {asked}.")
     if against is not None or baseline not in (None, BASELINE):
-        raise InputError("baseline_file= is the baseline. Leave out baseline= and against=.")
+        raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
     if BASELINE in runs:
-        raise InputError(f"a run and the system of baseline_file= are both called {BASELINE}. Rename the run.")
+        raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
     if against not in (None, "previous"):
-        raise InputError(f"against={against!r}: give 'previous', or name a baseline for all systems with baseline=")
+        otherwise = f"name a baseline for all systems with {spell('baseline')}"
+        raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
     if against is not None and baseline is not None:
-        raise InputError(
-            f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
-        )
+        both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
+        raise InputError(f"{both} name two systems to compare with; give one of them")
     every = range(len(names))
     if against is not None:
         return [(system, system - 1) for system in every[1:]]
@@ -187,7 +189,8 @@ def add_fixed_iterations(
     else:
         numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
     if not 0 < len(numbers) <= _MOST_ITERATIONS:
-        raise InputError(f"iterations={iterations}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
+        given = spell("iterations", iterations)
+        raise InputError(f"{given}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
     found: list[ir_measures.Measure] = []
     for measure in measures:
         if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":

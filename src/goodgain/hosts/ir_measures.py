@@ -81,7 +81,7 @@ class GoodgainEvaluator(Evaluator):
         if self._others and not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
         measures = list(self.measures)
-        warn_of_labels(self._qrels.frame, measures, switch=None)
+        warn_of_labels(self._qrels.frame, measures, switch=False)
         by_name = {str(measure): measure for measure in measures}
         scores = score_run(self._qrels, searched, measures, order="seen", provider=None)
         for query_id, name, value in scores.per_query.iter_rows():

@@ -96,7 +96,7 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            warn_of_labels(self._qrels.frame, measures, rel=self._rel, switch="rel={:g}")
+            warn_of_labels(self._qrels.frame, measures, rel=self._rel)
             table = final_values(measures, count_with_notices(self._qrels, run, find_thresholds(measures)))
             for query_id, *row in table.iter_rows():
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))

@@ -258,7 +258,7 @@ def _score(
     """Return the value of each query for each measure; raise `MeasureError` where one has none."""
     with notices.of(name):
         judged, searched = open_qrels_and_run(qrels, run)
-        warn_of_labels(judged.frame, measures, switch=None)
+        warn_of_labels(judged.frame, measures, switch=False)
         scores = score_run(judged, searched, measures, order="seen", provider=None)
     values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
     for measure in map(str, measures):

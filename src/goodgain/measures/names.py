@@ -14,9 +14,9 @@ import ir_measures
 from goodgain.errors import MeasureError
 from goodgain.measures import classic, not_in_ir_measures, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
-from goodgain.measures.good_gain import CG, DCGG, MEASURES, NumResults
+from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
-from goodgain.measures.parameters import check_given, check_parameters, read_parameters
+from goodgain.measures.parameters import check_given, check_parameters, check_rel, read_parameters
 
 #: Name -> declaration: the measures over one ranking that ir_measures lacks, then all that are computed here.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
@@ -185,11 +185,6 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    if rel is not None:
-        try:
-            CG(rel=rel)
-        except MeasureError as error:  # one for a wrong rel, not one per measure
-            raise MeasureError(str(error).removeprefix("CG: ")) from None
     found: dict[ir_measures.Measure, None] = {}
     errors: dict[str, None] = {}
     for item in _list_items(measures):
@@ -338,6 +333,8 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
     """Return a measure in its normal form, with the threshold of the call if it uses one and names none."""
     made = _simplify(measure)
+    if rel is not None:
+        check_rel(rel)
     if rel is not None and isinstance(made, IterationMeasure) and made.declaration.uses_rel:
         made = made(**{"rel": rel, **made.params})
     if complete and isinstance(made, (IterationMeasure, RankedMeasure)):

@@ -16,6 +16,7 @@ from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import _NOT_PROVIDED
 
 from goodgain.errors import MeasureError
+from goodgain.options import spell
 
 #: Limit of a cutoff: larger than any rank, and safe on every engine.
 _LAST = 2**53
@@ -52,7 +53,7 @@ def is_number(value: Any) -> bool:
 def check_rel(rel: Any) -> None:
     """Raise `MeasureError` for a threshold of labels that is not a number above 0."""
     if not is_number(rel) or rel <= 0:
-        raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
+        raise MeasureError(f"{spell('rel', rel)} is not allowed; rel is the smallest good label, a number above 0")
 
 
 def _is_over_one_ranking(name: Any) -> bool:

@@ -11,20 +11,10 @@ import ir_measures
 import polars as pl
 
 from goodgain.counting.coverage import SharedQueries
-from goodgain.errors import InputError
 from goodgain.formats.run import Reading
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_results_counts, needs_results
 from goodgain.measures.scores import Scores
-
-#: What a judged query is that one run of a system lacks: one with the value 0, or one with fewer replicates.
-MISSING = ("zero", "absent")
-
-
-def check_missing(missing: str) -> None:
-    """Raise `InputError` for an unknown value of `missing=`."""
-    if missing not in MISSING:
-        raise InputError(f"missing={missing!r}: give missing={' or missing='.join(map(repr, MISSING))}")
 
 
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
@@ -55,7 +45,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
     signature |= sign_reading({f"run {k}": of.signature for k, of in enumerate(runs, 1)}) | {
         "replicates": len(runs),
-        **({"missing": missing} if missing != MISSING[0] else {}),
+        **({"missing": missing} if missing != "zero" else {}),
         "absent_from_run": len(queries.only_judged),
         "without_judgments": len(queries.only_searched),
         "unjudged": 0.0 if share is None else 1 - share,
@@ -109,7 +99,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]
-        return average_scores(runs, measures, missing=of.signature.get("missing", MISSING[0]))
+        return average_scores(runs, measures, missing=of.signature.get("missing", "zero"))
     counts = find_results_counts(filter(needs_results, measures))
     values = of._ours.with_columns(
         pl.when(pl.col(results) > 0).then(name).alias(name) for name, results in counts.items()

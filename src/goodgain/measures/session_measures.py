@@ -17,6 +17,7 @@ from goodgain.errors import InputError
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
+from goodgain.options import spell
 
 if TYPE_CHECKING:
     from goodgain.formats import Qrels
@@ -146,7 +147,7 @@ class SessionScores:
         if not qrels.has_subtopics and any(measure.declaration is DECLARED["SubtopicRecall"] for measure in measures):
             raise InputError(
                 "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
-                "the subtopic with labels='subtopic', or use Success"
+                f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
         self._measures = measures
         self._qrels = qrels

@@ -12,6 +12,7 @@ from goodgain.errors import count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import is_computed_here
+from goodgain.options import spell
 
 if TYPE_CHECKING:
     from goodgain.measures.scores import Scores
@@ -21,9 +22,6 @@ _LARGEST_LABEL = 4
 
 #: The beginning of notices that a report shows first.
 NO_LABEL = "no label of the qrels reaches the threshold"
-
-#: How a caller with an argument rel= names it: a format of its value.
-_SWITCH = "rel={0:g}"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
@@ -47,7 +45,7 @@ def warn_of_labels(
     measures: Iterable[ir_measures.Measure],
     *,
     rel: float | None = None,
-    switch: str | None = _SWITCH,
+    switch: bool = True,
     provider: str | None = None,
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
@@ -56,7 +54,7 @@ def warn_of_labels(
         qrels: the labels.
         measures: the measures of a call.
         rel: the threshold of the call, for measures that name none.
-        switch: how the caller names this threshold, a format of its value; None if only measures can name it.
+        switch: whether the call has an option for this threshold, not only measures.
         provider: the provider of the call for classic measures.
     """
     measures = [*measures]
@@ -66,10 +64,10 @@ def warn_of_labels(
     _warn_of_classic_thresholds(largest, measures, provider)
     _warn_of_differing_thresholds(qrels, measures, rel, switch)
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
-        remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
+        remedy = f"such as {_spell_rel(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
-            f"labels go up to {largest:g}, but the default rel={DEFAULT_REL} is for labels from 0 to {_LARGEST_LABEL}: give the "
-            f"smallest good label, {remedy}"
+            f"labels go up to {largest:g}, but the default {spell('rel', DEFAULT_REL)} is for labels from 0 to {_LARGEST_LABEL}: "
+            f"give the smallest good label, {remedy}"
         )
 
 
@@ -95,7 +93,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 
 
 def _warn_of_differing_thresholds(
-    qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: str | None
+    qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: bool
 ) -> None:
     """Give a notice if judged documents are good for some measures of a call only; measures that name a threshold do not count.
 
@@ -121,7 +119,7 @@ def _warn_of_differing_thresholds(
         return
     above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
     can_switch = len(_find_using(above)) == len(above)
-    remedy = f"give {switch.format(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
+    remedy = f"give {_spell_rel(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
     listed = ", ".join(f"label {threshold:g} for {_name_some(by_rel[threshold])}" for threshold in sorted(by_rel))
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
@@ -129,6 +127,10 @@ def _warn_of_differing_thresholds(
         f"between{queries}. For one threshold, {remedy}.",
         minor=not split,
     )
+
+
+def _spell_rel(rel: float) -> str:
+    return spell("rel", int(rel) if rel == int(rel) else rel)
 
 
 def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
@@ -156,7 +158,7 @@ def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
     """Give a notice if no label reaches the threshold of a call without measures."""
     largest: Any = qrels.get_column("relevance").max()
     if rel > largest:
-        remedy = f"Give {_SWITCH.format(min(1, largest))}" if largest > 0 else "Check the labels"
+        remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
         notice(
             f"{NO_LABEL} {rel:g} (the largest is {largest:g}). So no document is good, and nothing is found. {remedy}."
         )
@@ -167,7 +169,7 @@ def warn_if_no_label_reaches(
     measures: Iterable[IterationMeasure],
     *,
     rel: float | None = None,
-    switch: str | None = None,
+    switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
     """Give one notice on the thresholds that no label reaches: no document is good then.
@@ -184,7 +186,7 @@ def warn_if_no_label_reaches(
     if largest <= 0:
         remedy = "check the labels"
     elif switch and any("rel" not in measure.params or measure.rel == rel for measure in beyond):
-        remedy = f"give {switch.format(lower)}"
+        remedy = f"give {_spell_rel(lower)}"
     else:
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
