@@ -28,7 +28,7 @@ from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, needs_results, parse_measure
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
-from goodgain.options import DOCUMENTS, OPTIONS
+from goodgain.options import DOCUMENTS, OPTIONS, spell
 
 #: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without them.
 _VERSION, _CHANGED = 2, "EvidenceRecall"
@@ -91,7 +91,7 @@ def read_baseline(
     Raises:
         InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
     """
-    path = make_path(path, "baseline_file=")
+    path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
@@ -151,7 +151,7 @@ def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], 
     of_file = {**_DEFAULTS, **made}
     differing = [name for name, value in here.items() if of_file[name] != value and name != "columns"]
     if differing:  # columns= renames what another file calls its columns: it changes no value
-        told = ", ".join(f"{name}={of_file[name]!r} instead of {name}={here[name]!r}" for name in differing)
+        told = ", ".join(f"{spell(name, of_file[name])} instead of {spell(name, here[name])}" for name in differing)
         raise InputError(f"{path}: was made with {told}{of_what}. Use the same, or write the file again.")
 
 

@@ -27,6 +27,7 @@ from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
 from goodgain.measures.scores import Scores
+from goodgain.options import spell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +168,7 @@ class Comparison:
         """
         name = system or self.baseline or next(iter(self.scores))
         if name not in self.scores:
-            raise InputError(f"system={name!r} is not one of the systems; they are {', '.join(self.scores)}")
+            raise InputError(f"{spell('system', name)} is not one of the systems; they are {', '.join(self.scores)}")
         write_baseline(self.scores[name], path, system=name, outcomes=self.outcomes)
 
     def to_polars(self) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.options import spell
 
 #: Pairs of systems that a note lists.
 _EXAMPLES = 3
@@ -125,7 +126,7 @@ def _describe_stops(
         fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield Note(
             f"{', '.join(at_own_end)}: the systems stop at different iterations in {count_queries(differing)}. Rates then "
-            "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=.",
+            f"favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or {spell('iterations')}.",
             minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
     cutoff = max((m.cutoff or 0 for m in ours), default=0)

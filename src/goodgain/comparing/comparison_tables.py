@@ -30,9 +30,10 @@ from goodgain.comparing.rendering import (
     write_tabular,
 )
 from goodgain.comparing.replicate_tables import build_replicate_grids, describe_detectable, list_remarks
-from goodgain.errors import InputError, check_whole_number
+from goodgain.errors import InputError
 from goodgain.files.escaping import Cell, escape_controls, escape_html, guard_formulas
 from goodgain.measures.declaration import ARROWS
+from goodgain.options import check_whole_number, spell
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison
@@ -69,7 +70,7 @@ def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if layout.rows not in ROWS:
-        raise InputError(f"rows={layout.rows!r} is not one of {', '.join(ROWS)}")
+        raise InputError(f"{spell('rows', layout.rows)} is not one of {', '.join(ROWS)}")
     check_whole_number("places", layout.places, *PLACES)
     return FORMS[form](comparison, layout)
 

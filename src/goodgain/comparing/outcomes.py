@@ -12,6 +12,7 @@ from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, draw_
 from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.options import spell
 from goodgain.schema import COMPLETED
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
@@ -34,6 +35,7 @@ def stack_outcomes(
     Raises:
         InputError: a system has no outcomes, or an outcome has the name of a measure.
     """
+    table = spell("outcomes")
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:
         kept = kept.filter(pl.col("measure").is_in(outcomes.columns[2:]))
@@ -41,12 +43,10 @@ def stack_outcomes(
     known = outcomes.get_column("system").unique().sort().to_list()
     for name in systems if kept is None else systems[1:]:
         if name not in known:
-            raise InputError(f"outcomes= has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
+            raise InputError(f"{table} has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
     for outcome in outcomes.columns[2:]:
         if outcome in (*measures, str(NumIter), str(NumResults)):
-            raise InputError(
-                f"outcomes= has a column {outcome}, which is also the name of a measure. Rename the column."
-            )
+            raise InputError(f"{table} has a column {outcome}, which is also the name of a measure. Rename the column.")
     found = found.filter(pl.col("system").is_in(systems))
     found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
     return found.select("query_id", "measure", "system", "value")
@@ -60,7 +60,7 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
     """
     if RATIO_OF_SUMS not in outcomes.columns:
         return outcomes
-    said = f"outcomes=: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
+    said = f"{spell('outcomes')}: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
     if len(outcomes.columns) == len(("query_id", "system", RATIO_OF_SUMS)):
         raise InputError(f"{said}. gg.funnel computes it for each system.")
     notice(f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
@@ -76,7 +76,7 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
     notice(
-        f"outcomes=: {COMPLETED} says whether a trace broke off, and is not tested. Require it "
+        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. Require it "
         f"('{COMPLETED}>=baseline') to test it, or rename the column."
     )
     rest = outcomes.drop(COMPLETED)
@@ -91,10 +91,11 @@ def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
     """
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
+    table = spell("outcomes")
     if lacking and not (shared and FUNNEL.keys() >= {*lacking}):
-        raise InputError(f"outcomes= has no query in which every system has a value of {lacking[0]}. Check query ids.")
+        raise InputError(f"{table} has no query in which every system has a value of {lacking[0]}. Check query ids.")
     if lacking:
-        notice(f"outcomes=: {', '.join(lacking)} are not known for every system, and are left out.")
+        notice(f"{table}: {', '.join(lacking)} are not known for every system, and are left out.")
     return shared
 
 

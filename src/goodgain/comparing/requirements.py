@@ -29,6 +29,7 @@ from goodgain.errors import InputError
 from goodgain.measures.names import describe_lack, needs_results
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.scores import Scores
+from goodgain.options import spell
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison
@@ -147,7 +148,7 @@ def check_requirements(
     """
     requirements = [*requirements]
     if family not in (None, "holm"):
-        raise InputError(f"family={family!r}: give 'holm', or leave it out")
+        raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
     if isinstance(found, (Scores, Mapping)):
         scores = {"the run": found} if isinstance(found, Scores) else found
         checked = [
@@ -243,7 +244,7 @@ def _check_line(
     if of_measure.is_empty():
         raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
     if line.bound is None and baseline is None:
-        raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with baseline=.")
+        raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}.")
     query_ids = of_measure.get_column("query_id").unique().sort()
     matrix, numbers = (
         arrange_values(of_measure, [name], [*shares], query_ids)[name],

@@ -14,6 +14,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.files.table_reading import read_frame
 from goodgain.files.writing import spell_as_known
+from goodgain.options import spell
 from goodgain.traces.output.results_to_run import list_searches, name_results
 
 _KEY = ["query_id", "iteration"]
@@ -46,7 +47,8 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
         return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
     if len(given) not in (1, len(names)):
-        raise InputError(f"results=: {len(given)} files were given. Give one of all systems, or one for each.")
+        told = f"{spell('results')}: {len(given)} files were given"
+        raise InputError(f"{told}. Give one of all systems, or one for each.")
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
     systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
     searches, times = {}, len(names) // len(opened)
@@ -56,13 +58,14 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
-                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for "
-                "each, in their order."
+                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give "
+                f"{spell('results')} for each, in their order."
             )
         of_run = source.filter(system=name) if name in known else source
         if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
+            told = spell("results")
             raise InputError(
-                f"results= has {number} runs of {name}. Give a file with the rows of one replicate, or leave out results=."
+                f"{told} has {number} runs of {name}. Give a file with the rows of one replicate, or leave out {told}."
             )
         searches[name] = list_searches(of_run)
     named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)

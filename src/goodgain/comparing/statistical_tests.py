@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.errors import InputError, check_whole_number, tell_progress
+from goodgain.errors import InputError, tell_progress
+from goodgain.options import check_whole_number, spell
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Settings(NamedTuple):
 def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
     """Return the settings of tests and bootstrap; raise InputError for one out of range. `least` is that of resamples."""
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
+        raise InputError(f"{spell('alpha', alpha)}: give a number between 0 and 1, such as 0.05")
     check_whole_number("seed", seed, 0)
     check_whole_number("resamples", resamples, least, _MOST_RESAMPLES)
     return Settings(seed, resamples, float(alpha))

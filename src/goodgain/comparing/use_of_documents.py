@@ -16,6 +16,7 @@ from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.thresholds import warn_of_rel
+from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC
 
 #: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
@@ -271,7 +272,8 @@ def check_uses(qrels: Qrels, uses: Any) -> None:
     """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
     if uses is not None and qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
-            "uses= has ids of chunks, but documents= maps the run to documents. Leave out uses= or documents=."
+            f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
+            f"Leave out {spell('uses')} or {spell('documents')}."
         )
 
 
@@ -279,7 +281,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
     """Read the uses of these systems, or raise `InputError` if one has none, or those of several replicates."""
     table = read_uses(uses)
     for system in systems:
-        select_system(table, "uses=", system)
+        select_system(table, spell("uses"), system)
     return table
 
 
@@ -294,7 +296,7 @@ def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> 
     table = spell_as_known(read_uses_of(systems.values(), uses), documents)
     table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
-        of_one = select_system(table, "uses=", system).select("query_id", "doc_id", pl.col("use").alias(name))
+        of_one = select_system(table, spell("uses"), system).select("query_id", "doc_id", pl.col("use").alias(name))
         documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
         is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
         documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))
