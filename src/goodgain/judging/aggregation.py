@@ -15,6 +15,7 @@ from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, Grades, read_grades
 from goodgain.judging.scales import SCALES, MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
+from goodgain.options import spell
 
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
 _FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
@@ -82,7 +83,7 @@ def aggregate(
     [1, 2, 0]
     """
     if map_first and map is None:
-        raise InputError("map_first=True has no map to apply. Give map= too")
+        raise InputError(f"{spell('map_first', True)} has no map to apply. Give {spell('map')} too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
@@ -96,19 +97,20 @@ def aggregate(
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
     rule = _choose_rule(how, frame, labels if map_first else known)
     if rule == "majority":
-        remedy = "how='mean', or map the grades to 0 and 1 first (map='>=2 -> 1', map_first=True)"
+        maps = f"{spell('map', '>=2 -> 1')}, {spell('map_first', True)}"
+        remedy = f"{spell('how', 'mean')}, or map the grades to 0 and 1 first ({maps})"
         otherwise = f"and a majority vote needs 0 and 1. Choose {remedy}"
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
         raise InputError(
-            "how='first': rows of a database have no order, so no grade is the first. Choose another rule, or collect the "
-            "frame in the order that counts"
+            f"{spell('how', 'first')}: rows of a database have no order, so no grade is the first. Choose another rule, or collect "
+            "the frame in the order that counts"
         )
     found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
     if labels is not None and not map_first:
         mapped = labels.apply(
             found.get_column("relevance").cast(pl.Float64),
-            remedy="map the grades before they are aggregated (map_first=True)",
+            remedy=f"map the grades before they are aggregated ({spell('map_first', True)})",
         )
         found = found.with_columns(relevance=mapped)
     return keep_whole_labels(found)
@@ -118,19 +120,18 @@ def _warn_of_large_grades(grades: pl.Series) -> None:
     largest: Any = grades.max()
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
-            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels (map=), or name "
-            "their scale (scale=) if they are labels."
+            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
+            f"name their scale ({spell('scale')}) if they are labels."
         )
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
     """Return the grades with those above 0 replaced by the label of their source."""
     if len(labels) != len(grades.sources):
-        raise InputError(
-            f"file_labels={[*labels]} has {len(labels)} labels for {len(grades.sources)} sources of grades; give one for each"
-        )
+        number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
+        raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one for each")
     if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
-        raise InputError(f"file_labels={[*labels]}: a label is a number above 0; zeros in a file stay 0")
+        raise InputError(f"{spell('file_labels', [*labels])}: a label is a number above 0; zeros in a file stay 0")
     label = pl.col("source").replace_strict(dict(enumerate(map(float, labels))), return_dtype=pl.Float64)
     return grades.frame.with_columns(grade=pl.when(_GRADE > 0).then(label).otherwise(_GRADE))
 
@@ -139,7 +140,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
     if how is not None:
         if how not in RULES:
-            raise InputError(f"how={how!r} is not a rule. Choose {', '.join(RULES)}")
+            raise InputError(f"{spell('how', how)} is not a rule. Choose {', '.join(RULES)}")
         return how
     if known is not None:
         return "majority" if known.is_binary else "mean"
@@ -147,7 +148,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
-            "all grades are 0 or 1, and without a scale the label is their mean. Give scale='binary' for the majority"
+            f"all grades are 0 or 1, and without a scale the label is their mean. Give {spell('scale', 'binary')} for the majority"
         )
     return "mean"
 
@@ -155,7 +156,9 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
 def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) -> pl.Series:
     """Return the weight of each row's judge."""
     if weights is not None and rule not in _WEIGHTED:
-        raise InputError(f"how={rule!r} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out weights=")
+        raise InputError(
+            f"{spell('how', rule)} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out {spell('weights')}"
+        )
     models = judges.str.split("@").list.first()
     found = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
     for judge, weight in (weights or {}).items():
@@ -217,7 +220,7 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
     """
     source, labels = load_qrels(qrels), find_map(map)
-    remedy = "aggregate the grades with map= and map_first=True, which maps them before their mean is taken"
+    remedy = f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, which maps them before their mean is taken"
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)

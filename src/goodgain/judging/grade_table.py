@@ -20,6 +20,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
 from goodgain.judging.scales import SCALES, Scale
+from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
@@ -163,7 +164,7 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
         remedy = "Correct it, or leave it empty for no grade"
         for known in SCALES.values():
             if value in known.words:
-                remedy = f"Read such labels with scale={known.name!r}"
+                remedy = f"Read such labels with {spell('scale', known.name)}"
         raise InputError(
             f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number. {remedy}"
         )

@@ -13,7 +13,7 @@ from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
-from goodgain.errors import InputError, NoticesOfSystems, check_whole_number
+from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import GUARDED, guard_formulas
@@ -25,6 +25,7 @@ from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.judging.grade_table import DOCUMENT
+from goodgain.options import check_whole_number, spell
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
@@ -105,7 +106,7 @@ def pool(
     if sample_queries is not None:
         if sample_queries > len(asked):
             raise InputError(
-                f"sample_queries={sample_queries}: the runs have {len(asked):,} queries. Give at most that number"
+                f"{spell('sample_queries', sample_queries)}: the runs have {len(asked):,} queries. Give at most that number"
             )
         pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:

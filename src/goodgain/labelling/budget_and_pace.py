@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from goodgain.errors import InputError, check_whole_number
+from goodgain.errors import InputError
+from goodgain.options import check_whole_number
 
 _MINUTE = 60.0
 #: Options whose None is any number, and their least values.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from typing import NamedTuple
 
 from goodgain.labelling.answers_and_journal import CUT, Answer, Journal
 from goodgain.labelling.budget_and_pace import JobEnded, Spent, StoppedError
 from goodgain.labelling.endpoint import Endpoint
 from goodgain.labelling.prompt_requests import Request
+from goodgain.options import spell
 
 #: Calls of each model that show whether its answers can be used.
 TRIAL = 20
@@ -18,14 +20,6 @@ TRIAL = 20
 _GIVE_UP = 50
 #: Seconds in which pending calls may end when a job is stopped, and between two looks at Ctrl-C.
 _GRACE, _PIECE = 2.0, 0.2
-#: A failure of most answers -> what to do about it.
-_REMEDIES = {
-    CUT: "Give a larger max_output_tokens=, or have the model think less: reasoning_effort='low', or extra_body=",
-    "malformed": "Try schema=False, or end the model's thinking with extra_body= or reasoning_effort='low'",
-    "too_long": "Give a smaller max_characters=, or a smaller max_output_tokens=",
-    "refused": "Give another model=",
-}
-_OTHER_REMEDY = "Look at the endpoint, then send these again with retry_failed=True"
 #: Characters that are shown of an answer.
 _SHOWN = 300
 
@@ -83,8 +77,8 @@ def send_calls(
         journal.add(request.key, answer, query_id=request.query_id, doc_id=request.doc_id, host=endpoint.host)
         if answer.output_tokens is not None and answer.output_tokens > request.most_output:
             raise StoppedError(
-                f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of "
-                f"{request.most_output:,}: it ignores {request.parameters.output_limit}. Give the other name: output_limit="
+                f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of {request.most_output:,}: "
+                f"it ignores {request.parameters.output_limit}. Give the other name: {spell('output_limit')}"
             )
         with lock:
             answers[request.key] = answer
@@ -94,7 +88,7 @@ def send_calls(
             if failures >= _GIVE_UP:
                 raise StoppedError(
                     f"{endpoint.host} failed {_GIVE_UP} documents one after the other, the last with {answer.status} "
-                    f"({answer.reason}). Look at the endpoint, then send these again with retry_failed=True"
+                    f"({answer.reason}). {_advise(answer.status)}"
                 )
 
     tried: set[str] = set()
@@ -128,7 +122,9 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
             budget.end(error)
 
     # Daemons: with the threads of a pool, Ctrl-C would wait for an endpoint that hangs.
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(budget.limits.jobs)]
+    workers = [
+        threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(budget.limits.jobs)
+    ]
     try:
         for worker in workers:
             worker.start()
@@ -153,9 +149,21 @@ def explain_failures(answers: Sequence[Answer]) -> str:
     kinds = [(answer.status, answer.reason == CUT) for answer in failed]
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]
     first = failed[kinds.index((status, is_cut))]
-    remedy = _REMEDIES.get(CUT if is_cut else status, _OTHER_REMEDY)
+    remedy = _advise(CUT if is_cut else status)
     shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
     return (
         f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "
         f"{first.reason}{shown}. {remedy}"
     )
+
+
+def _advise(failure: str) -> str:
+    """Return what to do about a failure of most answers."""
+    room, thinking, body = spell("max_output_tokens"), spell("reasoning_effort", "low"), spell("extra_body")
+    remedies = {
+        CUT: f"Give a larger {room}, or have the model think less: {thinking}, or {body}",
+        "malformed": f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}",
+        "too_long": f"Give a smaller {spell('max_characters')}, or a smaller {room}",
+        "refused": f"Give another {spell('model')}",
+    }
+    return remedies.get(failure, f"Look at the endpoint, then send these again with {spell('retry_failed', True)}")

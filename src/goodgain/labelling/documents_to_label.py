@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import check_rows, lacks, quote
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
@@ -20,6 +20,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.texts import open_texts, read_queries, read_texts
 from goodgain.judging.grade_table import DOCUMENT, is_path
 from goodgain.judging.pooling import TEXTS, pick_fullest_texts, pool
+from goodgain.options import check_whole_number, spell
 from goodgain.traces import read_results
 from goodgain.traces.output.results_to_run import name_results
 
@@ -76,9 +77,8 @@ def collect_documents(
     )
     empty = wanted.get_column("text").null_count()
     if empty:
-        notice(
-            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade. Give results= or texts="
-        )
+        lacking = f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade"
+        notice(f"{lacking}. Give {spell('results')} or {spell('texts')}")
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
 
 

@@ -27,6 +27,7 @@ from goodgain.labelling.answers_and_journal import (
 )
 from goodgain.labelling.budget_and_pace import Budget, JobEnded, StoppedError
 from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
+from goodgain.options import spell
 
 #: The default variables of the key and of the address.
 KEY_VARIABLE, _URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -47,7 +48,8 @@ class Key:
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
         if not variable:
-            raise InputError(f"key_variable={variable!r}: give the name of the environment variable that holds the key")
+            given = spell("key_variable", variable)
+            raise InputError(f"{given}: give the name of the environment variable that holds the key")
         self.variable = variable
         self.value = os.environ.get(variable, "")
         if self.value and not _SENDABLE.fullmatch(self.value):
@@ -56,11 +58,12 @@ class Key:
                 "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
             )
         if not isinstance(headers, Mapping | None):
-            raise InputError(f"headers= is a {type(headers).__name__}; give a dict: {{name: value}}")
+            raise InputError(f"{spell('headers')} is a {type(headers).__name__}; give a dict: {{name: value}}")
         self.headers = {str(name): str(value) for name, value in (headers or {}).items()}
         for name, value in self.headers.items():
             if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
-                raise InputError(f"headers={name!r}: the header is not printable ASCII. Correct its name or its value")
+                told = f"{spell('headers', name)}: the header is not printable ASCII"
+                raise InputError(f"{told}. Correct its name or its value")
         in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
         self.hide = make_hider([self.value, *in_headers])
 
@@ -92,14 +95,6 @@ def _match_character(character: str) -> str:
 
 #: Characters that are kept of an error's message, and that are searched if it is not JSON.
 _SAID, _SUMMARIZED = 300, 2_000
-#: A parameter that an endpoint may refuse -> what to do about it.
-_REMEDIES = {
-    "temperature": "Send none: temperature=None",
-    "response_format": "Ask without a schema: schema=False",
-    "json_schema": "Ask without a schema: schema=False",
-    "reasoning_effort": "Leave out reasoning_effort=",
-    **dict.fromkeys(OUTPUT_LIMITS, "Give the limit by its name at this endpoint: extra_body="),
-}
 #: Errors of httpx, or of httpx2, where the connection failed and nothing was sent.
 _NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
 _BAD_REQUEST = 400
@@ -109,8 +104,8 @@ _UNREADABLE = 599
 _HOPELESS = {
     401: "the key is not accepted. Set the variable {key}",
     402: "the account has no credit, or its budget is spent. Add some",
-    403: "the key may not use this model or endpoint. Give another model= or key_variable=",
-    404: "the endpoint or the model is not there. Check base_url= and model=",
+    403: "the key may not use this model or endpoint. Give another {model} or {key_variable}",
+    404: "the endpoint or the model is not there. Check {base_url} and {model}",
 }
 #: Such a status -> what an error with another status says that means the same: of OpenAI, Anthropic, LiteLLM's proxy.
 _MEANS = {
@@ -120,6 +115,18 @@ _MEANS = {
 }
 #: A body is read up to so many bytes, and in so many times the seconds without a byte.
 _LARGEST, _WHOLE = 16 << 20, 10
+
+
+def _list_remedies() -> dict[str, str]:
+    """Return each parameter that an endpoint may refuse, and what to do about it."""
+    without = f"Ask without a schema: {spell('schema', False)}"
+    return {
+        "temperature": f"Send none: {spell('temperature', None)}",
+        "response_format": without,
+        "json_schema": without,
+        "reasoning_effort": f"Leave out {spell('reasoning_effort')}",
+        **dict.fromkeys(OUTPUT_LIMITS, f"Give the limit by its name at this endpoint: {spell('extra_body')}"),
+    }
 
 
 class UnreachableError(StoppedError):
@@ -146,7 +153,7 @@ class Endpoint:
         if not url:
             raise InputError(
                 "there is no endpoint: nothing is sent anywhere by default. Give the address of one that is "
-                f"OpenAI-compatible (base_url=, or the variable {_URL_VARIABLE})"
+                f"OpenAI-compatible ({spell('base_url')}, or the variable {_URL_VARIABLE})"
             )
         parts = _split_address(url)
         self._key = key
@@ -196,7 +203,7 @@ class Endpoint:
             refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
             body[limit] = body.pop(refused)
         self._call.most, self._call.body = request.most_tokens, None
-        known = [*(name for name in _REMEDIES if name in body), *(request.parameters.extra_body or ())]
+        known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
         known += ["json_schema"] if request.parameters.schema else []
         try:
             self._client.post("/chat/completions", cast_to=type(None), body=body)
@@ -212,7 +219,7 @@ class Endpoint:
             self._has_other_limit = True
             return self.ask(request)
         raise StoppedError(
-            f"{self.host} refuses the parameter {found} ({self._quote(failure)}). {_REMEDIES.get(found, 'Leave it out')}"
+            f"{self.host} refuses the parameter {found} ({self._quote(failure)}). {_list_remedies().get(found, 'Leave it out')}"
         )
 
     def _count(self, send: Any) -> Any:
@@ -236,7 +243,9 @@ class Endpoint:
         finally:
             self.budget.settle(entry, most, *cost)
         self.budget.end(
-            UnreachableError(f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct base_url=")
+            UnreachableError(
+                f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct {spell('base_url')}"
+            )
         )
         raise JobEnded
 
@@ -288,9 +297,9 @@ class Endpoint:
             return Answer(None, said, failure)
         kind = _find_kind(status, summary)
         if kind in _HOPELESS:
-            raise StoppedError(
-                f"{self.host} answers {status}: {_HOPELESS[kind].format(key=self._key.variable)} ({said})"
-            )
+            spelled = {name: spell(name) for name in ("base_url", "key_variable", "model")}
+            why = _HOPELESS[kind].format(key=self._key.variable, **spelled)
+            raise StoppedError(f"{self.host} answers {status}: {why} ({said})")
         named = (name for name in known if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", summary))
         refused = next(named, None) if status in (_BAD_REQUEST, 422) else None
         return refused or Answer(None, said, f"http_{status}")
@@ -307,7 +316,9 @@ class Endpoint:
             return Answer(None, f"redirects to {target}", f"http_{error.status_code}")
         base = target.removesuffix("/chat/completions")
         is_another = base not in (target, self._url)
-        remedy = f"If you trust it, give base_url={str(base)!r}" if is_another else "Correct base_url="
+        remedy = (
+            f"If you trust it, give {spell('base_url', str(base))}" if is_another else f"Correct {spell('base_url')}"
+        )
         raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy}")
 
     def _quote(self, error: Any) -> str:

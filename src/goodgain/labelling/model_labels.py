@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, notice
 from goodgain.files.opening import make_path
 from goodgain.labelling.answers_and_journal import Answer, Journal
 from goodgain.labelling.budget_and_pace import Budget, Limits
@@ -30,6 +30,7 @@ from goodgain.labelling.prompt_requests import (
     make_requests,
     read_prompt,
 )
+from goodgain.options import check_whole_number, spell
 
 #: The columns of grades.
 _GRADES = dict.fromkeys(("query_id", "doc_id", "judge", "grade", "reason", "status", "raw", "cut"), pl.String) | {
@@ -132,7 +133,7 @@ def label(
         queries,
         models,
         {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
-        prompt=None if prompt is None else str(make_path(prompt, "prompt=")),
+        prompt=None if prompt is None else str(make_path(prompt, spell("prompt"))),
         samples=samples,
         temperature=temperature,
         max_output_tokens=max_output_tokens,
@@ -146,7 +147,7 @@ def label(
         plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
         older = count_first_answers(plan.to_send, kept)
         if older:
-            notice(f"{older}. To go on with them, give prompt='{FIRST_PROMPT}'")
+            notice(f"{older}. To go on with them, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(job.requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
@@ -193,7 +194,7 @@ def prepare_job(
     room = told.room if max_output_tokens is None else max_output_tokens
     parameters = [Parameters(one, max_output_tokens=room, **asked) for one in dict.fromkeys(models)]
     if not parameters:
-        raise InputError("model=[]: give the name that the endpoint has for the model")
+        raise InputError(f"{spell('model', models)}: give the name that the endpoint has for the model")
     check_whole_number("samples", samples, 1)
     if samples > 1 and not parameters[0].temperature:
         raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
@@ -302,7 +303,8 @@ def prepare_audit(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, 
     """Return the requests of an audit of some documents, a random sample with a fixed seed."""
     shown = wanted.filter(pl.col("text").is_not_null())
     if not shown.height:
-        raise InputError("no document has a text, and the audit needs texts. Give results= or texts=")
+        remedy = f"Give {spell('results')} or {spell('texts')}"
+        raise InputError(f"no document has a text, and the audit needs texts. {remedy}")
     some = shown.sample(min(documents, shown.height), seed=0, shuffle=True)
     audit = {"": make_requests(some, prompt, parameters)}
     for name, attack in ATTACKS.items():

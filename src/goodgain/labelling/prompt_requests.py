@@ -14,9 +14,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from goodgain.errors import InputError, check_whole_number
+from goodgain.errors import InputError
 from goodgain.files.opening import read_bytes
 from goodgain.labelling.answers_and_journal import GRADES
+from goodgain.options import check_whole_number, spell
 
 #: A message of a conversation: {"role": ..., "content": ...}.
 Message = dict[str, str]
@@ -145,19 +146,21 @@ class Parameters:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
-            raise InputError(f"model={self.model!r}: give the name that the endpoint has for the model")
+            raise InputError(f"{spell('model', self.model)}: give the name that the endpoint has for the model")
         if self.temperature is not None:
             check_number("temperature", self.temperature, 0, 100, others=", or None to send none")
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)
         if self.output_limit not in OUTPUT_LIMITS:
-            raise InputError(f"output_limit={self.output_limit!r}: give {' or '.join(OUTPUT_LIMITS)}")
+            raise InputError(f"{spell('output_limit', self.output_limit)}: give {' or '.join(OUTPUT_LIMITS)}")
         try:
             json.dumps(dict(self.extra_body or {}))
         except (TypeError, ValueError):
-            raise InputError(f"extra_body={self.extra_body!r}: give a JSON object, such as {{'top_k': 1}}") from None
+            raise InputError(
+                f"{spell('extra_body', self.extra_body)}: give a JSON object, such as {{'top_k': 1}}"
+            ) from None
         ours = [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]
         if ours:
-            raise InputError(f"extra_body={self.extra_body!r}: give it without {ours[0]}, which label sets")
+            raise InputError(f"{spell('extra_body', self.extra_body)}: give it without {ours[0]}, which label sets")
 
     @property
     def key(self) -> str:
@@ -169,7 +172,7 @@ class Parameters:
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
     """Raise `InputError` for an option that is not a number from `least` to `most`; `others` says what else it may be."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise InputError(f"{name}={value!r}: give a number from {least:g} to {most:,g}{others}")
+        raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
 
 @dataclass(frozen=True)
