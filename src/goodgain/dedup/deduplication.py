@@ -28,8 +28,9 @@ from goodgain.dedup.rows_and_trusted_ids import (
 )
 from goodgain.dedup.said_pairs import Pairs, SaidPairs, find_said, read_pairs
 from goodgain.dedup.verification import SAID, UNDECIDED, verify, verify_rows
-from goodgain.errors import InputError, check_whole_number, notice
+from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
+from goodgain.options import check_whole_number
 from goodgain.schema import DEDUPLICATED
 
 

@@ -25,6 +25,7 @@ from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import number_rows
 from goodgain.files.opening import read_lines
+from goodgain.options import spell
 from goodgain.schema import COMMENT
 
 #: The path of a file with two names a line, or pairs of names; a name is an id or a URL.
@@ -67,14 +68,14 @@ def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
         return given
     if isinstance(given, (str, os.PathLike)):
         return SaidPairs(str(given), list(_read_file(Path(given))))
-    found = SaidPairs(f"{option}=")
+    found = SaidPairs(spell(option))
     if not isinstance(given, Iterable | None):
-        raise InputError(f"{option}= is a {type(given).__name__}; give a file, or pairs of two ids or URLs")
+        raise InputError(f"{spell(option)} is a {type(given).__name__}; give a file, or pairs of two ids or URLs")
     for number, pair in enumerate(() if given is None else given, start=1):
         is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
         if not is_pair or not all(isinstance(name, str) and name for name in pair):
-            raise InputError(f"{option}= has {pair!r} as pair {number}; give two ids or URLs, both texts")
-        found.pairs.append((f"pair {number} of {option}=", pair[0], pair[1]))
+            raise InputError(f"{spell(option)} has {pair!r} as pair {number}; give two ids or URLs, both texts")
+        found.pairs.append((f"pair {number} of {spell(option)}", pair[0], pair[1]))
     return found
 
 

@@ -20,7 +20,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.replicate_scores import average_scores
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS
+from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, spell
 from goodgain.reporting.counted_runs import SystemCounts, join_counts
 from goodgain.reporting.iteration_curves import tabulate_curve
 from goodgain.reporting.precision_recall import Points, interpolate
@@ -52,7 +52,8 @@ class Analyses(SharedSteps):
         """Return system -> its scores, without notes."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
-            raise InputError("bounds=True needs one run of each system. Leave out bounds=True, or give one run.")
+            bounds = spell("bounds", True)
+            raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         self.warn_of_labels(asked, options["provider"])
         runs = {name: of.select(asked) for name, of in self.score_runs(asked).items()}
         self.warn_of_scores(runs, asked)

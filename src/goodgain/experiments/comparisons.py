@@ -14,13 +14,13 @@ from goodgain.comparing.explanation import Explanation, explain_systems, pair_ru
 from goodgain.comparing.searches import read_results_of
 from goodgain.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
-from goodgain.errors import InputError, check_whole_number, collect_notices, notice
+from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.kept_results import KeptResults
 from goodgain.experiments.shared_steps import find_rels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.options import SCORING, STATISTICS
+from goodgain.options import SCORING, STATISTICS, check_whole_number, spell
 
 
 def compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
@@ -53,7 +53,7 @@ def explain(
     runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
     is_paired = any(len(several) > 1 for several in runs.values())
     if is_paired and (results is not None or uses is not None):
-        option = "uses=" if results is None else "results="
+        option = spell("uses") if results is None else spell("results")
         raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
     check_uses(opened.qrels, uses)
     check_whole_number("top", top, 0)

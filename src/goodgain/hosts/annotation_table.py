@@ -19,6 +19,7 @@ from goodgain.formats.run import load_run
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds
+from goodgain.options import spell
 from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.traces import to_run
 from goodgain.traces.output.frames_of_traces import read_frames
@@ -96,7 +97,7 @@ def annotate(
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
         raise InputError(
-            f"the qrels have no judgments of the queries in the logs ({queries}); name them with query_ids="
+            f"the qrels have no judgments of the queries in the logs ({queries}); name them with {spell('query_ids')}"
         )
     if unjudged := ids.height - of_trace.height:
         notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")

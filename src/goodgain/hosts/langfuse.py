@@ -18,6 +18,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 from goodgain.labelling.endpoint import make_hider
+from goodgain.options import spell
 
 #: The variables of the keys and of the address, the best first.
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
@@ -63,7 +64,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     """
     if not base_url:
         raise InputError(
-            f"there is no address: nothing is sent anywhere by default. Give base_url=, or set {ADDRESSES[0]}"
+            f"there is no address: nothing is sent anywhere by default. Give {spell('base_url')}, or set {ADDRESSES[0]}"
         )
     if not _is_address(base_url):
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")

@@ -13,7 +13,7 @@ import polars.selectors as cs
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError, MeasureError, check_whole_number
+from goodgain.errors import InputError, MeasureError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -23,6 +23,7 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.options import check_whole_number, spell
 from goodgain.reporting.counted_runs import SystemCounts
 from goodgain.reporting.spends import (
     Spends,
@@ -125,7 +126,8 @@ def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
     }
     name = max(longest, key=lambda system: longest[system])
     if longest[name] > _MOST_ITERATIONS:
-        raise InputError(f"{name}: a query has {longest[name]:,} iterations; give upto=, at most {_MOST_ITERATIONS:,}")
+        told = f"{name}: a query has {longest[name]:,} iterations"
+        raise InputError(f"{told}; give {spell('upto')}, at most {_MOST_ITERATIONS:,}")
     return max(longest[name], 1)
 
 

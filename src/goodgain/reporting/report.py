@@ -24,7 +24,7 @@ from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.errors import InputError, MeasureError, check_whole_number, import_extra
+from goodgain.errors import InputError, MeasureError, import_extra
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.formats import Qrels
 from goodgain.formats.query_tables import read_groups
@@ -35,6 +35,7 @@ from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import NO_LABEL
+from goodgain.options import check_whole_number, spell
 from goodgain.reporting.page_data import Evidence, build_data, list_queries
 from goodgain.reporting.page_pictures import draw_all
 from goodgain.reporting.page_sentences import (
@@ -60,8 +61,8 @@ def choose_format(path: Path, given: str | None) -> str:
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
-        what = f"format={given!r} is not one of {', '.join(FORMATS)}" if given else f"{path}: a report ends in {ends}"
-        raise InputError(f"{what}. Choose one of them.")
+        known = f"{spell('format', given)} is not one of {', '.join(FORMATS)}"
+        raise InputError(f"{known if given else f'{path}: a report ends in {ends}'}. Choose one of them.")
     if found == "html":
         import_extra("jinja2", "report")
     return found

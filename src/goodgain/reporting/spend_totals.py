@@ -20,6 +20,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.query_tables import select_costs
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.parameters import is_number
+from goodgain.options import spell
 from goodgain.reporting.counted_runs import SystemCounts
 from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
 from goodgain.schema import COMPLETED
@@ -38,9 +39,9 @@ _COLUMNS = {
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
     """Raise `InputError` for options of `spend` that are out of range, or do not go together."""
     if price is not None and not (is_number(price) and price >= 0):
-        raise InputError(f"price_per_search={price!r}: give a number from 0, in units of CG.")
+        raise InputError(f"{spell('price_per_search', price)}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:
-        raise InputError("outcomes=: needs costs=, the file that goodgain convert --costs writes.")
+        raise InputError(f"{spell('outcomes')}: needs {spell('costs')}, the file that goodgain convert --costs writes.")
     check_costs_of_runs(costs, runs)
 
 
@@ -179,7 +180,7 @@ def _list_ratios(
         if not having or (what == "tokens" and not solved):
             continue
         if lacking := ", ".join(system for system in found if system not in having):
-            notice(f"costs= has no {what} of {lacking}. {name} is for the other systems only.")
+            notice(f"{spell('costs')} has no {what} of {lacking}. {name} is for the other systems only.")
         known = {system: rows.get_column("query_id") for system, rows in having.items()}
         kept = choose_known(what, {system: found[system].pools for system in having}, known)
         counted = ids.is_in(kept.implode()).to_numpy()
@@ -196,7 +197,8 @@ def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str])
     """Return system -> whether each query was solved; NaN where unknown."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
-        raise InputError(f"outcomes=: has the columns {', '.join(names)}. Name the one with solved tasks solved.")
+        told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
+        raise InputError(f"{told}. Name the one with solved tasks solved.")
     name = "solved" if "solved" in names else names[0]
     stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
     return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
@@ -208,7 +210,8 @@ def _drop_unknown(
     """Return which queries count and have an outcome in all systems; give a notice if some have none."""
     has_outcome = np.isfinite([*solved.values()]).all(axis=0)
     if not (counted & has_outcome).any():
-        raise InputError("outcomes= has no query with costs that has an outcome in all systems. Check query ids.")
+        told = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"
+        raise InputError(f"{told}. Check query ids.")
     lacking = ids.filter(counted & ~has_outcome)
     if len(lacking):
         left_out = count_of(len(lacking), "query", "queries")

@@ -16,6 +16,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.query_tables import select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
+from goodgain.options import spell
 
 #: What can be spent -> its amount in a row of the ledger; None: the costs have it.
 OVER: dict[str, pl.Expr | None] = {
@@ -50,21 +51,24 @@ def check_over(over: str | None, costs: Any, at: Sequence[float] | None, upto: i
     if over is None:
         for name, value in (("costs", costs), ("at", at)):
             if value is not None:
-                raise InputError(f"{name}=: needs over=, one of {', '.join(OVER)}.")
+                raise InputError(f"{spell(name)}: needs {spell('over')}, one of {', '.join(OVER)}.")
         return
     if over not in OVER:
-        raise InputError(f"over={over!r}: give one of {', '.join(OVER)}.")
+        raise InputError(f"{spell('over', over)}: give one of {', '.join(OVER)}.")
     if upto is not None:
-        raise InputError("upto=: is for a curve over iterations. With over=, give the spends with at=.")
+        remedy = f"With {spell('over')}, give the spends with {spell('at')}."
+        raise InputError(f"{spell('upto')}: is for a curve over iterations. {remedy}")
     if OVER[over] is None and costs is None:
-        raise InputError(f"over={over!r}: needs costs=, the file that goodgain convert --costs writes.")
+        told = f"{spell('over', over)}: needs {spell('costs')}"
+        raise InputError(f"{told}, the file that goodgain convert --costs writes.")
 
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
     """Raise InputError for costs of a system with several runs: a list of runs does not say which costs are whose."""
     for name, run in check_systems(runs).items() if costs is not None else ():
         if is_replicates(run) and len(run) > 1:
-            raise InputError(f"costs=: {name} has {len(run)} runs, and costs need one run of each system. Give one.")
+            told = f"{spell('costs')}: {name} has {len(run)} runs"
+            raise InputError(f"{told}, and costs need one run of each system. Give one.")
 
 
 def find_spends(
@@ -96,7 +100,7 @@ def find_spends(
         without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
         if len(without) and not (here.get_column("number") > 0).any():
             raise InputError(
-                f"costs=: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
+                f"{spell('costs')}: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
             )
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
     for name, here in given.items():
@@ -118,8 +122,8 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
     if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
         raise InputError(
-            f"costs=: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches of both from 1; "
-            "iteration 0 of costs is then the query as a whole."
+            f"{spell('costs')}: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches of both "
+            "from 1; iteration 0 of costs is then the query as a whole."
         )
     return int(passes.any())
 
@@ -131,8 +135,8 @@ def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledge
     if len(others):
         query_id, number = others.select(_NUMBER).row(0)
         notice(
-            f"costs= has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration {number} of "
-            f"query {query_id}. The curve leaves this out. Number iterations as in the run."
+            f"{spell('costs')} has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration {number} "
+            f"of query {query_id}. The curve leaves this out. Number iterations as in the run."
         )
 
 
@@ -150,15 +154,16 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
         without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name].implode()))
         if len(without) and len(without) == (of.get_column("N") > 0).sum():
             raise InputError(
-                f"costs= has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
+                f"{spell('costs')} has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
             )
         lacking.update(without.get_column("query_id"))
     is_lacking = kept.is_in(sorted(lacking))
     if lacking and is_lacking.all():
-        raise InputError(f"costs=: no judged query has {what} in all systems. Give the costs of the same queries.")
+        told = f"{spell('costs')}: no judged query has {what} in all systems"
+        raise InputError(f"{told}. Give the costs of the same queries.")
     if lacking:
         notice(
-            f"costs= has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
+            f"{spell('costs')} has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
             f"{join_examples(kept.filter(is_lacking))}. They are left out in all systems."
         )
     return kept.filter(~is_lacking)
@@ -185,7 +190,7 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
         if not given or not all(is_number(x) and x >= 0 for x in given):
-            raise InputError(f"at={at!r}: give numbers from 0, such as [1000, 5000].")
+            raise InputError(f"{spell('at', at)}: give numbers from 0, such as [1000, 5000].")
         return sorted({float(x) for x in given})
     seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
     ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)
