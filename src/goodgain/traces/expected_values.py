@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from goodgain.errors import InputError
-
-_REMEDY = "correct or remove the file, name its format with format=, or leave out such traces with errors='skip'"
-
+from goodgain.options import spell
 
 #: The fields of metadata that hold the query's id, and those of a record, the best first.
 OF_METADATA = ("query_id", "question_id", "qid")
@@ -47,8 +45,10 @@ def describe(value: Any) -> str:
             return type(value).__name__
 
 
-def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
+def unexpected_value(at: str, expected: str, found: Any, remedy: str = "") -> InputError:
     """Return the error to raise for a value that the format does not allow."""
+    otherwise = f"name its format with {spell('format')}, or leave out such traces with {spell('errors', 'skip')}"
+    remedy = remedy or f"correct or remove the file, {otherwise}"
     return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from goodgain.errors import count_of, notice
+from goodgain.options import spell
 from goodgain.traces.tools import describe_tool, is_known_tool
 
 #: How many errors, query ids and names a notice shows; it counts the others.
@@ -173,7 +174,7 @@ class Summary(msgspec.Struct):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
         if self.joined_runs:
-            by_id = " (earlier_queries= joins by question too)" if self.earlier_by_id else ""
+            by_id = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
             yield (
                 f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
                 f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
@@ -181,7 +182,7 @@ class Summary(msgspec.Struct):
         if self.ids_from:
             yield f"query ids from `{self.ids_from}`"
         if self.unnamed:
-            yield f"queries that query_ids= does not name: {self.unnamed}"
+            yield f"queries that {spell('query_ids')} does not name: {self.unnamed}"
         if self.searches_elsewhere:
             yield self._describe_elsewhere()
         if self.without_search:
@@ -201,18 +202,21 @@ class Summary(msgspec.Struct):
     def _describe_elsewhere(self) -> str:
         """Return how many searches are in the turns that are queries."""
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
-        which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
+        which = "the last turns that searched" if spell("turns", "searching") in self.choices else "last turns"
         in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
-        return f"{used} of {used + self.searches_elsewhere} searches are in {which}; turns='all' counts the others{in_earlier}"
+        found = f"{used} of {used + self.searches_elsewhere} searches are in {which}"
+        return f"{found}; {spell('turns', 'all')} counts the others{in_earlier}"
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
+        spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
+        spelled["unrecorded"] = spell("unrecorded", "empty")
         for name, text in _NOTICES.items():
             if count := getattr(self, name):
                 shown, number = (
                     (_format_counts(count), sum(count.values())) if isinstance(count, Counter) else ("", count)
                 )
-                notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self))
+                notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled))
         for text in self._describe_particulars():
             notice(text)
 
@@ -221,26 +225,26 @@ class Summary(msgspec.Struct):
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
-                "with query_ids=."
+                f"with {spell('query_ids')}."
             )
         for name, count in self.calls_as_iterations.items():
             yield (
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
-                "an iteration; pass iteration='call' to confirm this, iteration='step' to group them"
+                f"an iteration; pass {spell('iteration', 'call')} to confirm this, {spell('iteration', 'step')} to group them"
             )
         if self.queries_searched_earlier:
             yield (
-                f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
-                "turn of each trace that searched"
+                f"{self._describe_elsewhere()}, which count as queries without a search; {spell('turns', 'searching')} takes the "
+                "last turn of each trace that searched"
             )
         missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
         shown = ", ".join(
             f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})" for name in missed
         )
-        if missed and not any(choice.startswith("tools=") for choice in self.choices):
+        if missed and not any(choice.startswith(spell("tools")) for choice in self.choices):
             yield (
                 f"the answers of tools that do not count as searches look like lists of results: {shown}; "
-                f"if they search, pass tools={[*dict.fromkeys(filter(None, [*self.searches, *missed]))]!r}"
+                f"if they search, pass {spell('tools', [*dict.fromkeys(filter(None, [*self.searches, *missed]))])}"
             )
         if self.costs_read and not self.costs_known:
             yield (
@@ -263,26 +267,26 @@ class Summary(msgspec.Struct):
 
 #: The notice of a counter that is not 0, or of a table of counts: {shown}. {first} is the place of the first.
 _NOTICES = {
-    "own_ids": "query_id= was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
-    "query_ids=.",
-    "unnamed": "query_ids= does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
+    "own_ids": "{query_id} was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
+    "{query_ids}.",
+    "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
-    "write one record per line, with a field query_id; if not, confirm with query_id=.",
+    "write one record per line, with a field query_id; if not, confirm with {query_id}.",
     "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
     "is {first}. If an agent is among them, export its spans too",
     "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
-    "outcomes= marks them in the column completed",
+    "{outcomes} marks them in the column completed",
     "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
     "document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",
     "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "
-    "without results; pass unrecorded='empty' to confirm this, 'skip' to leave their iterations out",
+    "without results; pass {unrecorded} to confirm this, 'skip' to leave their iterations out",
     "unparsed": "{count} searches have output that could not be read and count as searches without results: "
     "{of.unparsed_iterations} iterations of {of.unparsed_queries} queries; read them with parse= of read_traces, or name the "
-    "search tools with tools=",
+    "search tools with {tools}",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
+from goodgain.options import spell
 
 ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
@@ -147,11 +148,11 @@ def has_answer(name: str) -> bool:
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     """Return the decision on a tool in words, for the summary of a reading: whether it was counted, or opened documents."""
     if _normalise_name(name) in _DOUBTFUL_KEYS:
-        return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; tools= decides)"
+        return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; {spell('tools')} decides)"
     if counted or opens:
         return SEARCH if counted else "opens a document"
     if decide_tool(name) == CODE_SEARCH:
-        return f"{CODE_SEARCH}, counted only if tools= names it"
+        return f"{CODE_SEARCH}, counted only if {spell('tools')} names it"
     return NOT_SEARCH
 
 
@@ -217,7 +218,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
         raise InputError(
-            "tools= takes the names of the search tools, or a function of a name that returns True or False"
+            f"{spell('tools')} takes the names of the search tools, or a function of a name that returns True or False"
         )
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]
@@ -228,7 +229,9 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
     try:
         return tools(name)
     except Exception as error:
-        raise InputError(f"tools= failed with {type(error).__name__} ({error}) for the tool {name!r}") from error
+        raise InputError(
+            f"{spell('tools')} failed with {type(error).__name__} ({error}) for the tool {name!r}"
+        ) from error
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
@@ -239,7 +242,7 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(
-            f"tools={[*is_search.decisions]!r}: no tool in these logs is called {names}; they call {others}"
+            f"{spell('tools', [*is_search.decisions])}: no tool in these logs is called {names}; they call {others}"
         )
 
 

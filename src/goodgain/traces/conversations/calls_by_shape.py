@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
+from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.langchain_events import read_tool_events
 from goodgain.traces.expected_values import id_or_none
@@ -197,9 +198,8 @@ class CallFinder:
                 self._check_output(call, (*place, output_key), held)
             inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
             if inside is not None and is_search:
-                raise InputError(
-                    f"{at}: the search {tool} holds the search {inside.tool} ({inside.at}); name the one that counts with tools="
-                )
+                twice = f"{at}: the search {tool} holds the search {inside.tool} ({inside.at})"
+                raise InputError(f"{twice}; name the one that counts with {spell('tools')}")
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
             return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
@@ -222,7 +222,7 @@ class CallFinder:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
                     f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
-                    "it, name the tools that search with tools="
+                    f"it, name the tools that search with {spell('tools')}"
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:

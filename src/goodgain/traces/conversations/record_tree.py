@@ -15,6 +15,7 @@ import msgspec
 from goodgain.dedup.document_types import snake_case
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
+from goodgain.options import spell
 from goodgain.traces.expected_values import (
     OF_METADATA,
     expect_id,
@@ -104,7 +105,7 @@ def convert(record: Any, kind: type[T], at: str) -> T:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"{format_place(at)}: {error}; correct it, or leave out such traces with errors='skip'"
+            f"{format_place(at)}: {error}; correct it, or leave out such traces with {spell('errors', 'skip')}"
         ) from None
 
 

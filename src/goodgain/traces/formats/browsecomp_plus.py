@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
@@ -25,7 +26,6 @@ from goodgain.traces.model import ToolCall, Trace
 ITERATION = "call"
 #: A larger count is damaged: it must not make millions of steps.
 _MAX_MISSING = 10_000
-_REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
 
 def sniff(head: FileHead) -> bool:
@@ -55,7 +55,8 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
         raise unexpected_value(f"{at}/tool_call_counts", "no more calls than an agent makes", missing)
     for _ in range(missing):
         reader.step()
-        reader.call(ToolCall("search", f"{at}/tool_call_counts", remedy=_REMEDY, is_search=True))
+        remedy = f"published runs drop searches that failed: {spell('unrecorded', 'empty')} counts them as searches without results"
+        reader.call(ToolCall("search", f"{at}/tool_call_counts", remedy=remedy, is_search=True))
     return reader.trace(at, query_id=query_id, tag=metadata.get("model"))
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_conversations
@@ -47,7 +48,11 @@ _READ = _CALL_FIELDS | {"content"}
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
 _SEARCHING_MODELS = ("search-preview", "search-api")
-_REMEDY = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
+
+
+def _advise() -> str:
+    what = "the model searched by itself and logs only what it cites"
+    return f"{what}: count the citations as results with {spell('citations', True)}"
 
 
 def sniff(head: FileHead) -> bool:
@@ -215,13 +220,13 @@ class _Messages(vendor_exchanges.JoinedConversation):
             if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
                 cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
                 self.hosted += 1
-                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_REMEDY))
+                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_advise()))
         self._add_unlogged_searches(message, shown, at)
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         """Add the vendor's searches that a usage counts, if none was shown."""
         if self.hosted == shown:
-            self.hosted += self.add_counted_searches(holder.get("usage"), at, _REMEDY)
+            self.hosted += self.add_counted_searches(holder.get("usage"), at, _advise())
 
 
 # Groq's agents: a tool that was run has a type (`search` for a search), and its results beside the text for the model

@@ -21,6 +21,7 @@ import orjson
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
+from goodgain.options import spell
 from goodgain.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
 from goodgain.traces.conversations.queries_by_shape import (
     FoundQuery,
@@ -69,7 +70,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     if not any(one.traces for one in found) and not any(map(source.is_search, made)):
         shown = ", ".join(f"{tool} {count}" for tool, count in Counter(made).most_common(5))
         raise InputError(
-            f"{source.path}: none of its calls is a search ({shown}); name the tools that search with tools="
+            f"{source.path}: none of its calls is a search ({shown}); name the tools that search with {spell('tools')}"
         )
     for call in (one.call for one in found if one.call and find_key(one) is None):
         if source.is_search(call.tool):
@@ -142,7 +143,7 @@ class _Log:
         if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
             raise InputError(
                 f"{format_place(self.locate(group.key.place))}: the query id {group.key.query_id!r} has two questions, "
-                f"{asked[0][:80]!r} and {asked[1][:80]!r}; name the field of the query's id with query_id="
+                f"{asked[0][:80]!r} and {asked[1][:80]!r}; name the field of the query's id with {spell('query_id')}"
             )
         if len(group.members) == 1 and group.members[0].traces:
             trace = group.members[0].traces[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
@@ -40,7 +41,11 @@ _STEP_READ = {
     *("content", "text", "toolCalls", "toolResults", "sources", "request", "response", "warnings", "staticToolCalls"),
     *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
 }
-_REMEDY = "the provider ran the search and logs only what the answer cites: count it as results with citations=True"
+
+
+def _advise() -> str:
+    what = "the provider ran the search and logs only what the answer cites"
+    return f"{what}: count it as results with {spell('citations', True)}"
 
 
 def sniff(head: FileHead) -> bool:
@@ -178,7 +183,7 @@ class _Messages(Conversation):
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
         call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
         if part.get("providerExecuted") is True:
-            call.remedy = _REMEDY
+            call.remedy = _advise()
             call.is_search = self.source.is_search(call.tool)
         self._made += 1
         return self.call(call)
@@ -218,7 +223,7 @@ class _Messages(Conversation):
         if not isinstance(action, dict):
             call.output = output
             return
-        call.remedy = _REMEDY
+        call.remedy = _advise()
         call.is_search = action.get("type") == "search"
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
@@ -229,6 +234,6 @@ class _Messages(Conversation):
         """Report the pages that a message cites; if it has no call, a provider searched for it."""
         self.say([], self._cited)
         if self._cited and not self._made:
-            self.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
+            self.call(ToolCall("web_search", at, is_search=True, remedy=_advise()))
         if self._cited and self.source.citations:
             self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])

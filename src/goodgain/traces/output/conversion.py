@@ -20,6 +20,7 @@ from goodgain.dedup.said_pairs import Pairs, read_pairs
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs, atomic_write
+from goodgain.options import spell
 from goodgain.traces.output.results_to_run import NormaliseUrl
 from goodgain.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids, read_repeats
@@ -116,11 +117,12 @@ def convert_traces(
     files = OutputFiles(Path(output), None if results is None else Path(results), tables)
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
-        raise InputError("earlier results are joined by deduplication; give deduplicate=")
+        raise InputError(f"earlier results are joined by deduplication; give {spell('deduplicate')}")
     asked_pairs = {"same": same, "different": different}
     said = {option: read_pairs(pairs, option) for option, pairs in asked_pairs.items() if pairs is not None}
     if said and deduplicate is None:
-        raise InputError("same= and different= are applied by deduplication; give deduplicate=")
+        both = f"{spell('same')} and {spell('different')}"
+        raise InputError(f"{both} are applied by deduplication; give {spell('deduplicate')}")
     table = None if query_ids is None else read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
     inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
@@ -176,7 +178,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
         frame = read_results(file)
         if "document" not in frame.columns:
             raise InputError(
-                f"{file}: its results have no documents; convert their logs again with results=, which "
+                f"{file}: its results have no documents; convert their logs again with {spell('results')}, which "
                 "writes them, or deduplicate the file (goodgain dedup)"
             )
         frames.append(frame.filter(pl.col("document").is_not_null()))

@@ -13,6 +13,7 @@ from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.results import open_results
 from goodgain.files.table_reading import read_frame
+from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.reading_summary import RunName
 
@@ -155,7 +156,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
         elif len(found) > 1:
             names = ", ".join(repr(name) for name in found[:5])
             raise InputError(
-                f"the results hold several {of} ({names}), and a run is one system's; name one with {column}="
+                f"the results hold several {of} ({names}), and a run is one system's; name one with {spell(column)}"
             )
     return frame
 

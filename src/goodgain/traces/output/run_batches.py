@@ -26,6 +26,7 @@ from goodgain.files.writing import (
     warn_of_escaped_ids,
     write_with_polars,
 )
+from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
 from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
@@ -266,7 +267,7 @@ class OutputWriter:
         first, second = (name.label or "one without a name" for name in names[:2])
         what = "systems" if len({name.system for name in names}) > 1 else "runs of a system"
         raise InputError(
-            f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with system=, "
+            f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with {spell('system')}, "
             f"or put {PLACEHOLDER} into the name of the output"
         )
 
@@ -281,7 +282,7 @@ class OutputWriter:
             path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
             if path in self.runs.values():
                 raise InputError(
-                    f"{path}: two systems would be written to this file; convert them separately with system="
+                    f"{path}: two systems would be written to this file; convert them separately with {spell('system')}"
                 )
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -308,13 +309,13 @@ class OutputWriter:
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
-                "identified their documents; deduplicate=None uses their URLs as they are"
+                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
             )
         if self._reissued:
             remedy = (
-                "deduplication identified the documents instead; deduplicate=None keeps the ids"
+                f"deduplication identified the documents instead; {spell('deduplicate', None)} keeps the ids"
                 if reissued
-                else "each id counts as one document; pass deduplicate= to identify the documents"
+                else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
             queries = count_of(len(self._reissued), "query", "queries")
             notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")

@@ -6,6 +6,7 @@ import polars as pl
 
 from goodgain.dedup.urls import normalise_url
 from goodgain.errors import notice
+from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC, USES
 from goodgain.traces.output.results_to_run import DEFAULT_TAG
 from goodgain.traces.reading.opened_and_cited import make_page_key
@@ -13,7 +14,7 @@ from goodgain.traces.reading.opened_and_cited import make_page_key
 _RUN = ["query_id", "system", "replicate"]
 _PLACE = ["iteration", "search", "rank"]
 _DOCUMENT = [*_RUN, "doc_id"]
-_NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool opens them, name it: tools='NAME=open'."
+_NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool opens them, name it:"
 _NO_ANSWER = "final answer, so cited is unknown (null)."
 
 
@@ -103,7 +104,7 @@ def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())
     unanswered = pl.col("cited").count().over("system") == 0
-    for is_unknown, lacking in ((~can_open, _NO_OPENS), (unanswered, _NO_ANSWER)):
+    for is_unknown, lacking in ((~can_open, f"{_NO_OPENS} {spell('tools', 'NAME=open')}."), (unanswered, _NO_ANSWER)):
         systems = uses.filter(is_unknown).get_column("system").unique(maintain_order=True).to_list()
         if systems:
             notice(f"{', '.join(name or DEFAULT_TAG for name in systems[:5])}: the logs have no {lacking}")

@@ -20,6 +20,7 @@ from typing import Any
 
 import goodgain.traces.formats as folder
 from goodgain.errors import InputError
+from goodgain.options import spell
 from goodgain.traces.input.file_head import MAX_HEAD, FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -94,13 +95,13 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
         return claims[0]
     if claims:
         names = " and ".join(trace_format.name for trace_format in claims)
-        raise InputError(f"{path}: could be {names}; say which with format=")
+        raise InputError(f"{path}: could be {names}; say which with {spell('format')}")
     if not head.raw.strip():
-        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(formats())})")
+        raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
-            f"format=: {', '.join(formats())}"
+            f"{spell('format')}: {', '.join(formats())}"
         )
     return None
 
@@ -128,6 +129,6 @@ def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]
                 raise
             raise InputError(
                 f"{path}: the plugin format {known.name} failed on it ({type(error).__name__}: {error}); "
-                "name the format with format=, or repair or uninstall the plugin"
+                f"name the format with {spell('format')}, or repair or uninstall the plugin"
             ) from error
     return claims

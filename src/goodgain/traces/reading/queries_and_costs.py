@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from goodgain.errors import InputError
+from goodgain.options import spell
 from goodgain.traces.conversations.record_tree import follow_path
 from goodgain.traces.conversations.turns_and_calls import add_usages
 from goodgain.traces.expected_values import format_place, parse_time
@@ -70,7 +71,8 @@ def _set_question(trace: Trace, used: Turn, path: str) -> None:
     """Make the text of a field the question of a trace, instead of what the user said in its turns."""
     text = follow_path(trace.record, path)
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{format_place(trace.at)}: has no text at {path}; give another path with query_text=")
+        remedy = f"give another path with {spell('query_text')}"
+        raise InputError(f"{format_place(trace.at)}: has no text at {path}; {remedy}")
     for turn in trace.turns:
         turn.user_text = text if turn is used else ""
 
@@ -94,7 +96,7 @@ def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: S
     for unknown in items:
         if options.strict:
             raise InputError(
-                f"{_describe(unknown)}, and strict=True allows no such item; without it, a notice replaces the error"
+                f"{_describe(unknown)}, and {spell('strict', True)} allows no such item; without it, a notice replaces the error"
             )
         summary.count_unknown(unknown.what, format_place(unknown.at))
 
@@ -142,8 +144,9 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
-            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace: it may have been "
-            "one; name the format with format=, write the log in a known format, or leave out such traces with errors='skip'"
+            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace: it may have been one; "
+            f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
+            f"{spell('errors', 'skip')}"
         )
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
@@ -176,7 +179,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
         if not call.may_lack:
             raise UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
-                f"({call.remedy or 'was the log cut off before the answer?'}); unrecorded='empty' counts them as "
+                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts them as "
                 "searches with no results, 'skip' leaves their iterations out"
             )
         summary.count("blank", place)
@@ -185,7 +188,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
             f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results "
             "(docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool does not search, name those "
-            "that do with tools="
+            f"that do with {spell('tools')}"
         )
     if outcome.unread:
         summary.count("unread", place, outcome.unread)
@@ -206,7 +209,7 @@ def check_blank(summary: Summary) -> None:
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
             f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
-            "write a log that records them, or pass unrecorded='empty' to count them as searches with no results"
+            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
         )
 
 

@@ -18,6 +18,7 @@ from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.options import spell
 from goodgain.traces.conversations.record_tree import ABSENT, follow_path
 from goodgain.traces.expected_values import REPEATS, describe, find_id, format_place
 from goodgain.traces.input.logs_and_archives import base_name
@@ -106,7 +107,7 @@ _Runs = dict[RunName, dict[str, NamedQuery]]
 
 def read_query_ids(source: Any) -> QueryIds:
     """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame."""
-    frame, rows = _read_frame(source, "query_ids=")
+    frame, rows = _read_frame(source, spell("query_ids"))
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
     if "query_id" not in frame.columns or not given:
@@ -132,9 +133,9 @@ def read_query_ids(source: Any) -> QueryIds:
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:
     """Read the ids and questions of an earlier conversion, which `queries=` wrote."""
-    frame, rows = _read_frame(source, "earlier_queries=")
+    frame, rows = _read_frame(source, spell("earlier_queries"))
     if not {"query_id", "text"} <= set(frame.columns):
-        raise InputError(f"{rows.label}: needs the columns query_id and text, as written by queries=")
+        raise InputError(f"{rows.label}: needs the columns query_id and text, as written by {spell('queries')}")
     found: dict[str, Question] = {}
     for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
         question = Question.of(text)
@@ -195,15 +196,15 @@ class QueryNames:
             of += f", replicate {replicate!r}," if replicate is not None else ""
             are_runs = None not in (query.repeat, earlier.repeat) and query.repeat != earlier.repeat
             raise (RepeatedQueryError if are_runs else InputError)(
-                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}. Number "
-                "the runs of a query in a field repeat; for other queries, name the field of their ids: query_id='id'"
+                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}. Number the "
+                f"runs of a query in a field repeat; for other queries, name the field of their ids: {spell('query_id', 'id')}"
             )
         self._first.setdefault(query.source, query.at)
         if "path" in self._first and "constant" in self._first:
             without, having = format_place(self._first["constant"]), format_place(self._first["path"])
             raise InputError(
-                f"{without}: has no field that query_id= names, which {having} has; give the field to every trace, or use a "
-                "function"
+                f"{without}: has no field that {spell('query_id')} names, which {having} has; give the field to every trace, or "
+                "use a function"
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
@@ -281,9 +282,9 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
             value = chosen(trace)
         except Exception as error:
             raise InputError(
-                f"{format_place(trace.at)}: query_id= failed with {type(error).__name__} ({error})"
+                f"{format_place(trace.at)}: {spell('query_id')} failed with {type(error).__name__} ({error})"
             ) from error
-        return _check_id(value, trace, "query_id= gave"), "function"
+        return _check_id(value, trace, f"{spell('query_id')} gave"), "function"
     chosen = str(chosen)
     value = follow_path(trace.record, chosen)
     if value is not ABSENT:
@@ -331,8 +332,8 @@ def _check_equal_ids(runs: _Runs) -> None:
             if other.question.key != query.question.key and other.run.system != query.run.system:
                 raise InputError(
                     f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
-                    f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids=, "
-                    "or query_id="
+                    f"{query.question.text!r} in {format_place(query.at)}; give each query its id with {spell('query_ids')}, "
+                    f"or {spell('query_id')}"
                 )
 
 
@@ -370,7 +371,7 @@ def _check_new_ids(runs: _Runs, ids: Mapping[str, str]) -> None:
                 raise InputError(
                     f"{format_place(query.at)}: the queries {other.query_id!r} and {query_id!r} of one system would both be "
                     f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
-                    "query_ids="
+                    f"{spell('query_ids')}"
                 )
 
 

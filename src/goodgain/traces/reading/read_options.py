@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from goodgain.errors import InputError
+from goodgain.options import spell
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
@@ -56,23 +57,25 @@ class ReadOptions:
             value = getattr(self, name)
             if value not in choices:
                 allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{name}={value!r} is not known; give {allowed}")
+                raise InputError(f"{spell(name, value)} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
         is_id = callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)
         if self.query_id is not None and not is_id:
-            raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
+            raise InputError(f"{spell('query_id')} takes a text (a constant or a field path), or a function of a trace")
         if self.query_text is not None:
             if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
-                raise InputError(f"query_text={self.query_text!r}: give the path of a field, such as /task/question")
+                given = spell("query_text", self.query_text)
+                raise InputError(f"{given}: give the path of a field, such as /task/question")
             if self.turns == "all":
                 raise InputError(
-                    "query_text= is the question of a trace, and with turns='all' each turn has its own; leave out one"
+                    f"{spell('query_text')} is the question of a trace, and with {spell('turns', 'all')} each turn has its own; "
+                    "leave out one"
                 )
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
-            raise InputError("tag= takes a text, the name of the system, or None")
+            raise InputError(f"{spell('tag')} takes a text, the name of the system, or None")
         self.tool_rule  # noqa: B018  # checks `tools`
 
     @cached_property
@@ -89,7 +92,7 @@ class ReadOptions:
     def choices(self) -> list[str]:
         """The options set by the caller that change numbers, for the summary and the signature of results."""
         return [
-            f"{field.name}={getattr(self, field.name)!r}"
+            spell(field.name, getattr(self, field.name))
             for field in fields(self)
             if field.name in ("turns", "iteration", "citations", "unrecorded", "errors", "reranked", "tools")
             and getattr(self, field.name) != field.default

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from goodgain.errors import InputError, count_of
+from goodgain.options import spell
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
@@ -57,7 +58,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
         way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
     return (
         f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}; "
-        f"{f'{counted}; else ' if counted else ''}name its format with format=, or {way_out}"
+        f"{f'{counted}; else ' if counted else ''}name its format with {spell('format')}, or {way_out}"
     )
 
 
@@ -87,7 +88,7 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
                 if first is None or (search.results and not first[1].results):
                     first = trace.query_id or "q1", search
     except InputError as error:
-        return f"by shape (format='shape') {str(error).replace(f'{log.path}, at ', '')}", ""
+        return f"by shape ({spell('format', 'shape')}) {str(error).replace(f'{log.path}, at ', '')}", ""
     if first is None:
         return "", ""
     searches = sum(summary.searches.values())
@@ -99,7 +100,7 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
     from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
     where = f"; {from_field}" if ids else ""
     return (
-        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass format='shape' to take this",
+        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} to take this",
         _write_example(*first),
     )
 
@@ -160,7 +161,5 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
         return _Trial(known.name, "no call of a tool was found in it")
     if place:
         return _Trial(known.name, f"it finds calls at {place}; write what is there to a file of its own", place, calls)
-    reason = (
-        f"its reader can read the beginning, but the format's marks are missing: pass format={known.name!r} to use it"
-    )
+    reason = f"its reader can read the beginning, but the format's marks are missing: pass {spell('format', known.name)} to use it"
     return _Trial(known.name, reason, "", calls)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import error_reason, explain_read_errors, make_path
+from goodgain.options import FOR_COMMANDS, spell
 from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs
 from goodgain.traces.reading.known_formats import formats
 
@@ -112,7 +113,7 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
         pickle.dumps(function)
     except Exception as error:
         raise InputError(
-            f"with jobs={jobs}, functions given as options must be importable by name ({error}); "
+            f"with {spell('jobs', jobs)}, functions given as options must be importable by name ({error}); "
             "define them in a module, or leave jobs at 1"
         ) from error
     with _open_pool(jobs) as pool:
@@ -153,7 +154,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
     They are spawned: Polars does not survive a fork.
     """
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(FOR_COMMANDS.get(),))
     try:
         yield pool
     except BaseException:
@@ -180,8 +181,12 @@ def _block_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended, even if killed: it would hold the parent's pipes open."""
+def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
+    """Write messages as the parent does, and end this process as soon as its parent has ended, even if killed.
+
+    Else it would hold the parent's pipes open.
+    """
+    FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:
         if (parent := parent_process()) is not None:

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
+from goodgain.options import spell
 from goodgain.schema import COMPLETED
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs_and_archives import Log, find_logs
@@ -60,12 +61,13 @@ def read_batches(
     """
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
-        raise InputError(f"jobs={jobs!r}: give the number of processes, 1 or more")
+        raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
     files = find_trace_files(paths)
     if options.tag is not None:
         check_name(options.tag, "system")
         if isinstance(paths, Mapping):
-            raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
+            given = spell("tag", options.tag)
+            raise InputError(f"{given}: the systems are named with their files; leave out {spell('tag')}")
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
@@ -184,6 +186,6 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
     count_unknown(source.take_unknown(), options, summary)  # items after the last trace
     if is_empty and summary.errors == errors:
         raise InputError(
-            f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format=, or write its "
-            "searches in the format jsonl (docs/traces/your_own_agent.md)"
+            f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "
+            "its searches in the format jsonl (docs/traces/your_own_agent.md)"
         )
