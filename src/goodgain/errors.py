@@ -206,11 +206,3 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     ('1 query', '2,000 labels')
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
-    """Return the value of an option, or raise InputError; `others` names allowed values that are not whole numbers."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        end = "" if most is None else f" to {most:,}"
-        raise InputError(f"{name}={value!r}: give a whole number from {least}{end}{others}")
-    return value
