@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,7 @@ import pytest
 import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.formats.documents import read_document_map
-from goodgain.measures.replicate_scores import MISSING
-from goodgain.options import OPTIONS
+from goodgain.options import FOR_COMMANDS, OPTIONS, spell
 
 #: These write the tables that analyses read: files in `convert`, whether to return them in `read_traces`.
 WRITES = {(name, command) for name in ("results", "queries", "costs", "uses", "outcomes") for command in ("convert",)}
@@ -87,10 +88,6 @@ def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> Non
     assert all(choice in str(raised.value) for choice in OPTIONS[name].choices)
 
 
-def test_missing_has_the_declared_choices() -> None:
-    assert OPTIONS["missing"].choices == MISSING
-
-
 #: What an experiment is made of.
 _INPUTS = {"self", "qrels", "run", "runs", "systems"}
 _WIDE = {"label", "read_traces", "convert_traces"}
@@ -106,3 +103,75 @@ def test_no_public_function_has_more_than_eight_arguments_of_its_own(owner: Any)
         and len({*inspect.signature(function).parameters} - {*OPTIONS} - _INPUTS) > 8
     }
     assert wide == (_WIDE if owner is gg else set())
+
+
+SPELLINGS: list[tuple[str, tuple[Any, ...], str, str]] = [
+    ("labels", ("iteration",), "labels='iteration'", "--labels iteration"),
+    ("columns", ({"step": "iteration"},), "columns={'step': 'iteration'}", "--columns step=iteration"),
+    ("bounds", (True,), "bounds=True", "--bounds"),
+    ("rel", (0.5,), "rel=0.5", "--rel 0.5"),
+    ("rel", (2.0,), "rel=2.0", "--rel 2"),
+    ("file_labels", ([1, 2],), "file_labels=[1, 2]", "--file-labels 1,2"),
+    ("baseline", (), "baseline=", "--baseline"),
+    ("schema", (False,), "schema=False", "--no-schema"),
+    ("map", (">=2 -> 1",), "map='>=2 -> 1'", "--map '>=2 -> 1'"),
+    ("temperature", (None,), "temperature=None", "--temperature none"),
+    ("retry_failed", (True,), "retry_failed=True", "--retry failed"),
+    ("deduplicate", (None,), "deduplicate=None", "--dedup none"),
+    ("weights", (), "weights=", "--weight"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "in_python", "in_commands"), SPELLINGS)
+def test_messages_spell_an_option_as_its_reader_writes_it(
+    name: str, value: tuple[Any, ...], in_python: str, in_commands: str
+) -> None:
+    assert spell(name, *value) == in_python
+    before = FOR_COMMANDS.set(True)
+    assert spell(name, *value) == in_commands
+    FOR_COMMANDS.reset(before)
+
+
+def _list_spelled() -> set[str]:
+    """Return the names that messages of the package pass to `spell` as literals."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(gg.__file__).parent.rglob("*.py")]
+    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    named = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "spell"]
+    return {argument.value for argument in named if isinstance(argument, ast.Constant)}
+
+
+def test_messages_spell_options_that_some_command_has() -> None:
+    flags = {
+        flag.replace("_", "-") for command in program.commands.values() for one in command.params for flag in one.opts
+    }
+    before = FOR_COMMANDS.set(True)
+    assert {name for name in _list_spelled() if spell(name).split()[0] not in flags} == set()
+    FOR_COMMANDS.reset(before)
+
+
+#: An argument and its value in a message, as Python writes it.
+WRITTEN = re.compile(r"(?:^|(?<=\s)|(?<=\s\())([a-z_]+)=(?:'[^']*'|True|False|None|(?=[\s,;:.)]|$))")
+
+
+#: Arguments of functions that no command calls, and the parameter `rel` of measures.
+OF_PYTHON = {
+    "any_source.py: label=",
+    "choosing_provider.py: rel=",
+    "mlflow.py: over=",
+    "scores.py: bounds=",
+    "scores.py: how=",
+}
+
+
+def test_no_message_writes_an_option_of_a_command_itself() -> None:
+    names = {str(one.name) for command in program.commands.values() for one in command.params} | {"deduplicate"}
+    written = set()
+    for path in Path(gg.__file__).parent.rglob("*.py"):
+        for raised in (
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+        ):
+            if isinstance(raised.func, ast.Name) and raised.func.id in ("InputError", "MeasureError", "notice"):
+                texts = [one.value for one in ast.walk(raised) if isinstance(one, ast.Constant)]
+                found = {name for text in texts if isinstance(text, str) for name in WRITTEN.findall(text)}
+                written |= {f"{path.name}: {name}=" for name in found & names}
+    assert written == OF_PYTHON

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import goodgain as gg
-from goodgain.cli.notices_and_progress import name_options
 from goodgain.cli.program import program
+from goodgain.counting import run_opening
 from tests.cli.test_terminals import run_on_terminal, show_screen
 from tests.support import make_two_logs
 from tests.support.command import run_command
@@ -113,24 +114,6 @@ def test_help_lists_the_commands_under_five_headings_with_whole_summaries() -> N
         assert " ".join(command.get_short_help_str(1_000).split()) in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("python", "command_line"),
-    [
-        ("read it with labels='iteration'", "read it with --labels iteration"),
-        ("pass columns={'step': 'iteration'}, or rename it", "pass --columns step=iteration, or rename it"),
-        ("see how much (bounds=True).", "see how much (--bounds)."),
-        ("give rel=0.5", "give --rel 0.5"),
-        ("CG(rel=2)@3 and P(rel=1)", "CG(rel=2)@3 and P(rel=1)"),
-        ("name one with baseline=.", "name one with --baseline."),
-        ("ask without: schema=False", "ask without: --no-schema"),
-        ("with retry_failed=True", "with --retry failed"),
-        ("unknown=3 stays", "unknown=3 stays"),
-    ],
-)
-def test_messages_name_options_where_python_has_arguments(python: str, command_line: str) -> None:
-    assert name_options(python, program) == command_line
-
-
 def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:
     bad = tmp_path / "bad.run"
     bad.write_text("q01 1 a 1 1\n")
@@ -143,6 +126,23 @@ def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:
 def _without_queries_needed(shown: str) -> str:
     """Leave out the one sentence on how many queries an unclear difference takes."""
     return re.sub(r"\d+ queries show a difference .*?\(power\s+0\.8\)\.", "", shown, flags=re.DOTALL)
+
+
+def test_an_error_made_in_another_process_names_options(tmp_path: Path) -> None:
+    log = '{"goodgain_trace": 1, "query_id": "q", "steps": [{"searches": 5}]}\n'
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(log)
+    told = run_command("convert", "a.jsonl", "b.jsonl", "--jobs", "2", "-o", "x.run", cwd=tmp_path).stderr
+    assert "leave out such traces with --errors skip" in told
+
+
+def test_an_error_made_in_another_thread_names_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_opening, "LARGE", 1)  # read in blocks, which threads count
+    command = ["evaluate", str(QRELS), str(LATE), "CG", "--gaps", "empty", "--first", "5"]
+    told = CliRunner().invoke(program, command, standalone_mode=False).exception
+    assert "is below --first 5. Set --first to" in str(told)
+    with pytest.raises(gg.InputError, match=r"is below first=5\. Set first= to"):  # a command leaves Python as it was
+        gg.read_run(LATE, gaps="empty", first=5)
 
 
 def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:

@@ -151,7 +151,7 @@ def test_decimals_have_one_range_in_every_command(command: str, places: str) -> 
 @pytest.mark.parametrize("command", ["compare", "curve"])
 def test_more_resamples_than_the_limit_are_refused(command: str) -> None:
     said = error(command, QRELS, LEAN, REPEATING, "-m", "CG", "--resamples", "99999999999999")
-    assert said.startswith("resamples=99999999999999: give a whole number from ") and said.endswith(" to 1,000,000")
+    assert said.startswith("--resamples 99999999999999: give a whole number from ") and said.endswith(" to 1,000,000")
 
 
 def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:

@@ -188,7 +188,7 @@ def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) 
 def test_a_bad_option_is_one_sentence(files: list[str]) -> None:
     done = run_command("compare", *files, files[1], "--require", "nCG@1>=0", "--rel", "0")
     assert done.returncode == 2
-    assert done.stderr == "goodgain: nCG: --rel 0 is not allowed; rel is the smallest good label, a number above 0\n"
+    assert done.stderr == "goodgain: --rel 0 is not allowed; rel is the smallest good label, a number above 0\n"
 
 
 #: A door with binary labels -> what its notice tells to do.

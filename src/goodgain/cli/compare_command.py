@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
-from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison
@@ -128,8 +127,6 @@ def compare(
         base = baseline or (None if kept else _find_baseline(lines, x.systems, settings["against"]))
         with show_progress():
             comparison = x.compare(wanted, baseline=base, require=lines, **settings)
-        command = click.get_current_context().command
-        comparison = replace(comparison, notes=tuple(name_options(note, command) for note in comparison.notes))
         if not brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
         _print_comparison(comparison, output, layout, brief=brief)

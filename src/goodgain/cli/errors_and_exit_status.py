@@ -18,7 +18,6 @@ from typing import Any, TextIO
 import click
 import polars as pl
 
-from goodgain.cli.notices_and_progress import name_options
 from goodgain.errors import GoodgainError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason
@@ -43,11 +42,8 @@ class _Terminated(BaseException):
     """Raised on a signal, its argument, to let context managers clean up."""
 
 
-def run_to_end(program: Callable[[], object], command: click.Command | None = None) -> int:
-    """Call the program and return its exit status; print every error as a sentence on standard error.
-
-    In the sentences of our own errors, the options of `command` replace Python arguments.
-    """
+def run_to_end(program: Callable[[], object]) -> int:
+    """Call the program and return its exit status; print every error as a sentence on standard error."""
     with _open_standard_streams():
         try:
             with _raise_for_signals():
@@ -56,8 +52,6 @@ def run_to_end(program: Callable[[], object], command: click.Command | None = No
             return status if isinstance(status, int) else ExitStatus.DONE
         except (Exception, KeyboardInterrupt, _Terminated, pl.exceptions.PanicException) as error:
             status, sentence = _explain(error)
-            if isinstance(error, GoodgainError) and command is not None:
-                sentence = name_options(sentence, command)
             if sentence:
                 with suppress(OSError, ValueError):  # standard error may be full or closed
                     print(f"goodgain: {sentence}", file=sys.stderr, flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
-from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
@@ -135,11 +134,7 @@ def evaluate(
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if len(scores) > 1 else "", brief=brief)
-    command = click.get_current_context().command
-    told = {
-        name: replace(of, notes=tuple(name_options(text, command) for text in of.notes)) for name, of in scores.items()
-    }
-    exit_if_failed(check_lines(told, lines, junit, family))
+    exit_if_failed(check_lines(scores, lines, junit, family))
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:

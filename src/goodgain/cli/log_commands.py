@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import name_options, show_progress
+from goodgain.cli.notices_and_progress import show_progress
 from goodgain.dedup import deduplicate, normalise_url
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists
@@ -68,7 +68,7 @@ reading_options = shared.join_options(
 def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
         for line in explain_format(Path(value), ReadOptions()):
-            print(name_options(line, context.command))
+            print(line)
         context.exit()
 
 
@@ -150,7 +150,7 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
             progress=partial(tell, "reading logs"),
             **options,
         )
-    shared.say(name_options(str(conversion.summary), click.get_current_context().command))
+    shared.say(conversion.summary)
 
 
 def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:

@@ -28,6 +28,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.options import FOR_COMMANDS
 from goodgain.version import __version__
 
 #: Heading of --help -> its commands and their files.
@@ -92,6 +93,8 @@ class CommandsUnderHeadings(click.Group):
 @click.pass_context
 def program(context: click.Context) -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
+    as_before = FOR_COMMANDS.set(True)
+    context.call_on_close(lambda: FOR_COMMANDS.reset(as_before))
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -224,8 +227,8 @@ def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
 
 def main() -> None:
     """Run the program, and exit with its status."""
-    show_notices(program)
+    show_notices()
     gc.freeze()  # what is imported stays
-    status = run_to_end(lambda: program(standalone_mode=False), program)
+    status = run_to_end(lambda: program(standalone_mode=False))
     gc.freeze()  # the process ends: Python would look for garbage for 50 ms
     sys.exit(status)

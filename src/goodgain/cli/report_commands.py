@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.log_commands import group_traces, reading_options
-from goodgain.cli.notices_and_progress import name_options, notices_after_output, show_progress
+from goodgain.cli.notices_and_progress import notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
 from goodgain.experiments.reports import gather_evidence
@@ -74,8 +73,6 @@ def report(
         x = shared.make_experiment(qrels, runs, options)
         with show_progress():
             made = gather_evidence(x, list(measures), results=list(results) or None, command=command, **options)
-            program = click.get_current_context().find_root().command
-            made = replace(made, doubts=tuple(name_options(doubt, program) for doubt in made.doubts))
             text = write_report(made, found, spreadsheet=spreadsheet)
         write_output(text, shared.Output(found, path))
 
