@@ -133,10 +133,8 @@ def spell(name: str, value: object = ...) -> str:
     if not FOR_COMMANDS.get():
         return f"{name}={'' if value is ... else repr(value)}"
     flag = _write_flag(name)
-    if value is False:
-        return f"--no-{flag.removeprefix('--')}"
-    if value is ... or value is True:
-        return flag
+    if value is ... or isinstance(value, bool):
+        return flag if value else f"--no-{flag.removeprefix('--')}"
     if isinstance(value, Mapping):
         value = [f"{key}={of}" for key, of in value.items()]
     if isinstance(value, float) and value.is_integer():
