@@ -343,7 +343,7 @@ def test_a_wrong_value_is_an_error_that_names_it(change: dict[str, Any], message
 
 @pytest.mark.parametrize("rel", [None, "2", True, 0, float("nan"), float("inf")])
 def test_a_threshold_that_is_no_number_above_0_is_an_error(rel: Any) -> None:
-    with pytest.raises(gg.MeasureError, match="give the smallest relevant label"):
+    with pytest.raises(gg.MeasureError, match="is not allowed; rel is the smallest good label"):
         gg.funnel(FOLDER / "judgments.qrels", FOLDER / "uses.jsonl", rel)
 
 
