@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from pathlib import Path
@@ -214,7 +215,8 @@ def test_ids_of_chunks_beside_ids_of_documents_get_the_pattern_that_joins_them(b
         run = in_one_search({query: dict.fromkeys(of, 1.0) for query, of in shown.items()})
         with pytest.warns(gg.GoodgainNotice, match=r"has a label. If 'doc-1.*2' is a chunk of 'doc-1'") as given:
             assert gg.evaluate(judged, run, "CG")["CG"] == 0
-        pattern = next(filter(None, (re.search("documents='(.*)'", str(one.message)) for one in given)))[1]
+        literal = next(filter(None, (re.search("documents=('.*')", str(one.message)) for one in given)))[1]
+        pattern = ast.literal_eval(literal)  # as a user pastes it
         assert gg.evaluate(judged, run, "CG", documents=pattern)["CG"] == 2
     gg.write_qrels(gg.read_qrels(documents), tmp_path / "a.qrels")
     gg.write_run(gg.read_run(in_one_search({"q": {f"doc-1{between}2": 1.0}})), tmp_path / "a.run")
