@@ -23,7 +23,6 @@ OTHER_COMMANDS = {("rel", "funnel"): 2}
 #: Option and function -> another default than the declared one.
 OTHER_FUNCTIONS = {
     ("rel", "funnel"): 2,
-    ("rel", "pr_curve"): 1,
     ("costs", "read_traces"): False,
     ("uses", "read_traces"): False,
 }

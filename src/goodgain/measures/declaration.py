@@ -63,6 +63,7 @@ class Declaration:
             not, `graded` ones skip ungraded documents.
         own: its parameters; for a classic measure, those that ir_measures lacks.
         example: a measure and its value in the example of the help; only for measures with their own class.
+        labels: what column 2 of its qrels is, as `read_qrels` takes it; nothing if this does not matter.
         remark: what a user should know before comparing values.
         from_labels: how labels for unlabelled documents could change the value. `sum`: it is a sum over documents, and a
             higher label never adds less. `highest`: it is the value of the best document. None: it could also fall, or
@@ -84,6 +85,7 @@ class Declaration:
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None
+    labels: str = ""
     remark: str = ""
     from_labels: Literal["sum", "highest"] | None = None
     at: str = "cutoff"
@@ -319,7 +321,10 @@ _RUNS = {
     True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
     False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
 }
-_QRELS = '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}'
+_QRELS = {
+    "": '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}',
+    "subtopic": 'polars.DataFrame({"query_id": "q", "iteration": ["1", "2", "2"], "doc_id": list("ace"), "relevance": [3, 2, 2]})',
+}
 
 
 def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
@@ -349,7 +354,8 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
         lines = [
             f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
             f">>> run = {_RUNS[declared.is_over_iterations]}",
-            f'>>> goodgain.evaluate({_QRELS}, run, "{name}").mean()',
+            f">>> qrels = {_QRELS[declared.labels]}",
+            f'>>> goodgain.evaluate(qrels, run, "{name}"{declared.labels and f", labels={declared.labels!r}"}).mean()',
             repr({name: value}),
         ]
         example = ["\n".join(lines)]

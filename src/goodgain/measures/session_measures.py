@@ -136,6 +136,8 @@ SubtopicRecall = _declare(
     bounds=("0", "1"),
     source="Zhai, Cohen and Lafferty, SIGIR 2003, with documents found so far for the first k",
     own=GOOD,
+    example=("SubtopicRecall@1", 0.5),
+    labels="subtopic",
     remark="it needs qrels that were read with labels='subtopic': column 2 is the subtopic",
 )
 
@@ -144,7 +146,7 @@ class SessionScores:
     """The values of session measures, for a run that comes in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels) -> None:
-        if not qrels.has_subtopics and any(measure.declaration is DECLARED["SubtopicRecall"] for measure in measures):
+        if not qrels.has_subtopics and any(measure.declaration.labels for measure in measures):
             raise InputError(
                 "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
