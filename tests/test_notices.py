@@ -117,8 +117,8 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "low coverage of one of two systems": (
         lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
+            "one: coverage is low: 0.50 of the 2 unique results have a label",
             "1 query never searched in one: p",
-            "coverage is low: under 0.8 of the unique results have a label (one 0.50)",
         ],
     ),
     "low coverage in a curve": (

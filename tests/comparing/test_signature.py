@@ -179,11 +179,11 @@ def test_what_differs_from_the_options_of_a_baseline_file_is_refused_by_name(tmp
 
     (old, made), (new, asked) = read(one), read(other)
     several = [new, new] if name == "missing" else new
-    labels = {"q1": {"a": 3}, "q2": {"a": 2}} if name in ("chunks", "documents_of") else LABELS
+    labels: Any = {"q1": {"a": 3}, "q2": {"a": 2}} if name in ("chunks", "documents_of") else choose_qrels(asked)
     base = [old, old] if name == "missing" else old
     path = tmp_path / "b.jsonl"
     gg.compare(labels, {"old": base, "other": old}, "nCG nDCG@10", **made).write_baseline(path, "old")
     gg.compare(labels, {"new": base}, "nCG nDCG@10", baseline_file=path, **made, seed=1, alpha=0.1)
-    expected = "other judgments" if name == "documents" else rf"was made with .*{name}="
+    expected = "other judgments" if name in ("documents", "labels") else rf"was made with .*{name}="
     with pytest.raises(gg.InputError, match=expected):
         gg.compare(labels, {"new": several}, "nCG nDCG@10", baseline_file=path, **asked)

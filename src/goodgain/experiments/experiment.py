@@ -306,13 +306,13 @@ class Experiment:
         path: str | os.PathLike[str],
         measures: Measures = OF_REPORTS,
         *,
-        details: int = 200,
-        format: str | None = None,  # noqa: A002  # as in gg.report
-        spreadsheet: bool = False,
         results: Any = None,
         queries: Any = None,
         uses: Any = None,
         groups: Any = None,
+        details: int = 200,
+        format: str | None = None,  # noqa: A002  # as in gg.report
+        spreadsheet: bool = False,
     ) -> Path:
         """Write a report on all systems; arguments, result and errors as in `gg.report`."""
         from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
