@@ -117,7 +117,7 @@ def test_from_logs_with_replicates_to_a_curve_over_cost(tmp_path: Path) -> None:
             "--upto: is for a curve over iterations. With --over, give the spends with --at",
         ),
         (("--outcomes", "x.csv"), "--outcomes: needs --costs"),
-        (("--price-per-search", "-1"), "--price-per-search -1.0: give a number from 0"),
+        (("--price-per-search", "-1"), "--price-per-search -1: give a number from 0"),
         (("--costs", FOLDER / "groups.csv"), "has no column of calls, input_tokens"),
     ],
 )
