@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -33,14 +33,22 @@ class KeptResults:
         found = self._found.pop(key, None)
         if found is None:
             heard: list[GoodgainNotice] = []
-            with collect_notices(heard.append):
-                found = make(), heard
+            try:
+                with collect_notices(heard.append):
+                    found = make(), heard
+            finally:  # an error does not hide what was said before it
+                if found is None:
+                    _repeat(heard)
         self._found[key] = value, heard = found
         while len(self._found) > MOST_KEPT:
             del self._found[next(iter(self._found))]
-        for one in heard:
-            notice(str(one), minor=one.minor)
+        _repeat(heard)
         return value
+
+
+def _repeat(notices: Iterable[GoodgainNotice]) -> None:
+    for one in notices:
+        notice(str(one), minor=one.minor)
 
 
 class Heard(list[GoodgainNotice]):
@@ -59,10 +67,9 @@ def tell_once(told: set[str]) -> Iterator[Heard]:
         with collect_notices(heard.append):
             yield heard
     finally:
-        for one in heard:
-            if str(one) not in told:
-                told.add(str(one))
-                notice(str(one), minor=one.minor)
+        new = [one for one in heard if str(one) not in told]
+        told.update(heard.texts)
+        _repeat({str(one): one for one in new}.values())
 
 
 class _Same:
