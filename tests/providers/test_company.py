@@ -152,7 +152,7 @@ def test_some_ordered_pairs_have_the_values_that_each_has_alone(kind: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: str) -> None:
-    """All 40,000 pairs, asked of the providers themselves, also what the ranking table computes by default."""
+    """Asked of the providers themselves, also what the ranking table computes by default."""
     qrels, run = read(kind)
 
     def ask(measures: Iterable[ir_measures.Measure]) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
@@ -168,9 +168,9 @@ def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: st
             check_parameters(measure)
             wanted |= ask([measure])
     wrong = []
-    for pair in itertools.permutations(wanted, 2):
-        found = ask(pair)
-        wrong += [(pair, measure) for measure in pair if found[measure] != wanted[measure]]
+    for company in list_companies(list(wanted)):
+        found = ask(company)
+        wrong += [(company, measure) for measure in company if found[measure] != wanted[measure]]
     assert wrong == []
 
 

@@ -83,6 +83,8 @@ def _write_sample(state: Any) -> bytes:
     sample = {
         "id": state.sample_id,
         "epoch": state.epoch,
+        "input": state.input_text,
+        "target": state.target.text,
         "messages": [message.model_dump(mode="json", exclude_none=True) for message in state.messages],
         "events": [{"event": "tool", "id": event.id, "function": event.function} for event in events],
     }
