@@ -80,7 +80,7 @@ def score_run(
         None if found.raised is None else measures.bounded.aggregate(found.raised),
         found.coverage.queries,
         rel,
-        ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
+        ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
     return scores

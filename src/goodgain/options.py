@@ -68,10 +68,14 @@ _OF = "Where {documents} maps ids: in the run, the qrels, or both."
 _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."
 )
+_URLS = (
+    "Ids that are addresses of one web page in several spellings: join counts them as one document, keep as several."
+)
 DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
+    _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
 _MISSING = (

@@ -60,6 +60,7 @@ SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "documents": (CHUNKS, {"documents": {"a#1": "a"}}),
     "documents_of": (CHUNKS, CHUNKS | {"documents_of": "run"}),
     "chunks": (CHUNKS, CHUNKS | {"chunks": "repeat"}),
+    "urls": ({}, {"urls": "keep"}),
 }
 COMPARE = SCORE | {
     "baseline": ({}, {"baseline": "old"}),

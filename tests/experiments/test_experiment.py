@@ -32,16 +32,19 @@ SYSTEMS = {"quick": f"{FOLDER}quick.run", "late": f"{FOLDER}late.run"}
 MEASURES = "nDCG@10 nCG@6 SRR@6 P@5"
 
 
-def make_runs(seed: int) -> tuple[dict[str, dict[str, int]], list[pl.DataFrame]]:
+def make_runs(
+    seed: int, judged: str = "d{}", found: str = "d{}#{}"
+) -> tuple[dict[str, dict[str, int]], list[pl.DataFrame]]:
     """Qrels and five runs whose numbers of iterations, ids and labels answer to each option."""
     chosen = random.Random(seed)
     qrels = {
-        f"q{q}": {f"d{d}": chosen.choice([0, 0, 1, 2, 3]) for d in chosen.sample(range(20), 12)} for q in range(22)
+        f"q{q}": {judged.format(d): chosen.choice([0, 0, 1, 2, 3]) for d in chosen.sample(range(20), 12)}
+        for q in range(22)
     }
     runs = []
     for _ in range(5):
         rows = [
-            (f"q{q}", 2 * i, f"d{chosen.randrange(20)}#{chosen.randrange(2)}", float(chosen.random()))
+            (f"q{q}", 2 * i, found.format(chosen.randrange(20), chosen.randrange(2)), float(chosen.random()))
             for q in range(22)
             if chosen.random() > 0.1
             for i in range(1, chosen.randint(2, 5))
@@ -109,6 +112,7 @@ OTHERS: dict[str, Any] = {
     "documents": r"^(.+)#\d+$",
     "documents_of": "run",
     "chunks": "repeat",
+    "urls": "keep",
     "rel": 3,
     "order": "interleaved",
     "provider": "pytrec_eval",
@@ -118,6 +122,8 @@ OTHERS: dict[str, Any] = {
     "resamples": 300,
     "alpha": 0.3,
 }
+#: The ids of judged and found documents that one option needs.
+ADDRESSES = ("https://a.org/{}", "https://a.org/{}?gclid={}")
 #: What an option needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {
     "first": {"gaps": "empty"},
@@ -126,8 +132,8 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
-def write_files(folder: Path) -> tuple[str, dict[str, Any]]:
-    qrels, frames = make_runs(1)
+def write_files(folder: Path, *ids: str) -> tuple[str, dict[str, Any]]:
+    qrels, frames = make_runs(1, *ids)
     paths = []
     for k, frame in enumerate(frames):
         paths.append(str(folder / f"{k}.csv"))
@@ -155,7 +161,7 @@ def test_each_option_has_another_value_here() -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_path: Path) -> None:
-    qrels, systems = write_files(tmp_path)
+    qrels, systems = write_files(tmp_path, *ADDRESSES if name == "urls" else ())
     if name == "bounds":
         del systems["several"]
     if name == "columns":

@@ -16,6 +16,7 @@ from goodgain.cli.notices_and_progress import notices_after_output, show_progres
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
+from goodgain.counting.joined_addresses import join_labels
 from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError
 from goodgain.experiments.experiment import Experiment
@@ -175,15 +176,15 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels with the ids of the qrels: --documents maps both alike."""
+    """Return people's labels with the ids of the qrels: --documents and --urls map both alike."""
     from goodgain.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
-    mapping = {option.name: x.options[option.name] for option in DOCUMENTS}
+    mapping = {option.name: x.options[option.name] for option in DOCUMENTS if option.name != "urls"}
     if mapping["documents"] is not None:
         unmapped = x.with_(documents=None, documents_of="both", chunks="collapse").opened.runs
         people, _ = map_documents(people, unmapped, **mapping)
-    return people
+    return join_labels(people, x.opened.qrels) if x.options["urls"] == "join" else people
 
 
 def _list_corrected_means(

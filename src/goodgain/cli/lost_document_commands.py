@@ -90,6 +90,7 @@ def explain(
 @shared.spreadsheet_option
 @shared.declared_options("labels", "errors")
 @shared.columns_option
+@shared.declared_option("urls")
 def funnel(
     qrels: str,
     uses: tuple[Path, ...],
@@ -100,6 +101,7 @@ def funnel(
     plot: Path | None,
     output: shared.Output,
     spreadsheet: bool,
+    urls: str,
     **reading: Any,
 ) -> None:
     """Print how many documents were returned, opened and cited, and how many good ones were lost on the way.
@@ -109,7 +111,7 @@ def funnel(
     """
     shared.check_outputs([plot, output.path], [qrels, *uses])
     with notices_after_output(full=True):
-        found = use_of_documents.funnel(read_qrels(qrels, **reading), list(uses), rel)
+        found = use_of_documents.funnel(read_qrels(qrels, **reading), list(uses), rel, urls=urls)
         if by_query:
             print_frame(found.per_query, output, spreadsheet=spreadsheet)
         else:

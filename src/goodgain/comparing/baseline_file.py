@@ -118,7 +118,11 @@ def read_baseline(
         )
     here = {"order": order} if "order" in signature else {}
     here |= {"missing": missing} if "replicates" in signature else {}
-    _check_options(path, signature, here | {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS})
+    here |= {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
+    joined = (
+        {"urls": "keep" if qrels.documents.get("urls") else here["urls"]} if about.goodgain_baseline < _VERSION else {}
+    )
+    _check_options(path, joined | signature, here)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:

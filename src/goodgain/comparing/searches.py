@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.comparing.causes import Searched
+from goodgain.counting.joined_addresses import spell_like
 from goodgain.dedup.normalisation import normalise_texts
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.files.table_reading import read_frame
-from goodgain.files.writing import spell_as_known
 from goodgain.options import spell
 from goodgain.traces.output.results_to_run import list_searches, name_results
 
@@ -37,8 +37,9 @@ class Results(NamedTuple):
         """Return the results with the ids of documents and queries as the runs have them."""
         known = pl.concat(one.documents.select("query_id", "doc_id") for one in systems.values())
         queries = pl.concat(one.numbers.select("query_id") for one in systems.values())
-        searches = {name: spell_as_known(of, queries) for name, of in self.searches.items()}
-        return Results(searches, spell_as_known(self.titles, known))
+        searches = {name: spell_like(of, queries) for name, of in self.searches.items()}
+        titles = spell_like(self.titles, known).unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+        return Results(searches, titles)
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
+from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.unjoined_documents import warn_if_none_is_judged
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.writing import spell_as_known
@@ -16,7 +17,7 @@ from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.thresholds import warn_of_rel
-from goodgain.options import spell
+from goodgain.options import check_choice, spell
 from goodgain.schema import EMPTY_DOC
 
 #: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
@@ -91,13 +92,15 @@ class Funnel:
         return self.frame._repr_html_()
 
 
-def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
+def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:
     """Count the documents that each query returned, opened and cited, and the good ones among them.
 
     Args:
         qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.
         uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of them.
         rel: the smallest good label.
+        urls: documents of the uses and the qrels whose ids spell the address of one web page in two ways: `join` counts
+            them as one document, `keep` as several.
 
     Returns:
         A `Funnel`. Its columns for a query, where good means good documents and GoodPool is their number in the qrels:
@@ -127,11 +130,18 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
     (2.0, 1.0, 1.0, 3.0)
     """
     check_rel(rel)
+    check_choice("urls", urls)
     judged, rows = load_qrels(qrels), read_uses(uses)
     labels = judged.largest.filter(pl.col("relevance").is_not_null())
     good = pl.col("relevance") >= rel
     pools = labels.group_by("query_id", maintain_order=True).agg(pool=good.sum())
-    used = spell_as_known(rows, labels)
+    named = spell_as_known(rows, labels)
+    used = _spell_uses(named, labels) if urls == "join" else named
+    if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
+        notice(
+            f"{count_of(others, 'row')} of the uses spell the web address of a judged document in another way, and count as this "
+            f"document. {spell('urls', 'keep')} keeps them apart."
+        )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
         raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
@@ -150,6 +160,17 @@ def funnel(qrels: Any, uses: Any, rel: float = 2) -> Funnel:
         opens_per_good=_divide(pl.col("opens").sum(), pl.col("good_opened").sum()),
     )
     return Funnel(means, per_query.select(*_QUERY, *FUNNEL), rel)
+
+
+def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return uses with the ids that `known` has; what was done with one document under two ids is added up."""
+    named = spell_like(uses, known)
+    key = [*_QUERY, "doc_id"]
+    if not named.select(key).is_duplicated().any():
+        return named
+    opens = pl.when(pl.col("opens").count() > 0).then(pl.col("opens").sum())
+    others = pl.all().exclude("opens", "cited").min()
+    return named.group_by(key, maintain_order=True).agg(others, opens, pl.col("cited").max()).select(uses.columns)
 
 
 def describe_use(uses: pl.DataFrame) -> pl.Series:
@@ -253,7 +274,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
         return
-    from goodgain.dedup.urls import find_other_spellings  # deduplication takes 12 ms to import
+    from goodgain.dedup.pages_of_ids import find_other_spellings  # deduplication takes 12 ms to import
 
     is_url = pl.col("doc_id").str.contains("://", literal=True)
     judged = labels.select("query_id", "doc_id")
@@ -270,7 +291,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
     """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
-    if uses is not None and qrels.documents and qrels.documents.get("documents_of") != "qrels":
+    if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
             f"Leave out {spell('uses')} or {spell('documents')}."
@@ -293,7 +314,7 @@ def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> 
     """
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
-    table = spell_as_known(read_uses_of(systems.values(), uses), documents)
+    table = _spell_uses(read_uses_of(systems.values(), uses), documents)
     table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
         of_one = select_system(table, spell("uses"), system).select("query_id", "doc_id", pl.col("use").alias(name))

@@ -26,7 +26,6 @@ from goodgain.schema import RUN
 
 BLOCK = 16 * 2**20  # bytes of text read at a time
 _ROW_BYTES = 32  # approximate bytes of a row as text: blocks of Parquet are counted in rows
-
 _ROW = "row in the file"
 _FILES = 200  # most open files: some systems allow a process 256
 _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
@@ -44,7 +43,7 @@ class RunFile:
         block: bytes of text read at a time.
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
-        documents: the mapping of the ids of chunks to documents; None for a run that keeps its ids.
+        mappings: what maps its ids to documents, in this order.
         ids_mapped: as in `Run`.
         passed_over: first byte of each block of text -> what was not read of it.
         numbered: for each counted block, whether some row has a number as its iteration.
@@ -55,7 +54,7 @@ class RunFile:
     first: int
     is_text: bool
     compressed: bool = False
-    documents: DocumentMap | None = None
+    mappings: tuple[DocumentMap, ...] = ()
     ids_mapped: int = 0
     block: int = BLOCK
     columns: Columns = field(default_factory=dict)
@@ -128,7 +127,9 @@ class Block:
             errors="raise",
             is_part=True,
         )
-        return run if file.documents is None else file.documents.map_run(run)
+        for mapping in file.mappings:
+            run = mapping.map_run(run)
+        return run
 
     def read(self) -> OpenFrame:
         """Read the columns, unchecked."""

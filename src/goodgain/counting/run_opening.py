@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import narwhals as nw
 import polars as pl
 
+from goodgain.counting.joined_addresses import join_addresses
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.files.json_text import begins_json
@@ -28,7 +29,7 @@ from goodgain.formats.any_source import (
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
-from goodgain.options import spell
+from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
@@ -81,8 +82,10 @@ def open_systems(
     documents: Any,
     documents_of: str,
     chunks: str,
+    urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
     """Read the qrels, unless they are None, and open each run; notices name it."""
+    check_choice("urls", urls)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     opened = {}
     with NoticesOfSystems() as notices:
@@ -91,7 +94,7 @@ def open_systems(
                 opened[name] = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
                 if judged is not None:
                     check_columns_used(columns or {}, opened[name], judged)
-    return map_documents(judged, opened, documents, documents_of, chunks)
+    return join_addresses(*map_documents(judged, opened, documents, documents_of, chunks), urls)
 
 
 def map_documents(
@@ -130,7 +133,7 @@ def map_documents(
     for name, one in found.items():
         run = opened[name]
         if isinstance(run, RunFile):
-            opened[name] = replace(run, documents=mapping, ids_mapped=one.number)
+            opened[name] = replace(run, mappings=(mapping,), ids_mapped=one.number)
         else:
             opened[name] = mapping.map_run(run)
             opened[name].ids_mapped = one.number
@@ -212,10 +215,10 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
         else:
             _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
             rows = first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
-        if run.documents is None:
-            return rows
-        mapped = run.documents.add_documents(nw.from_native(rows)).to_native()
-        return mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))  # type: ignore[no-any-return]  # Polars
+        for mapping in run.mappings:
+            mapped = mapping.add_documents(nw.from_native(rows)).to_native()
+            rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))
+        return rows
     return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
 
 

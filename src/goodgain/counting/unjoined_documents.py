@@ -88,7 +88,7 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
     # Deduplication takes 12 ms to import, and few ids are URLs.
-    from goodgain.dedup.urls import find_other_spellings
+    from goodgain.dedup.pages_of_ids import find_other_spellings
 
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)

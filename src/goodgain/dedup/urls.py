@@ -6,12 +6,9 @@ The tables say which parameters select a page and which only track its visitor.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote
-
-import polars as pl
 
 from goodgain.dedup.web_identities import Known, Rule, find_rules, identify
 
@@ -168,7 +165,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
             return None
         path = _normalise_path(path)
     try:
-        host, bare_host, rules = _normalise_host(netloc, scheme)
+        host, bare_host, rules = normalise_host(netloc, scheme)
     except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
         return Url(text, text, text, "", "", True)
@@ -231,21 +228,6 @@ def _is_documentation(folders: re.Match[str], host: str) -> bool:
     return bool((has_version and is_page) or folders["root"] or _DOCUMENTATION_HOST.fullmatch(host))
 
 
-def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield query, unjudged URL and judged URL if both lead to one page, so deduplication would join them.
-
-    Args:
-        unjudged, judged: query_id and doc_id, a URL.
-    """
-    known: dict[tuple[str, str], str] = {}
-    for query_id, url in judged.iter_rows():
-        if (parsed := parse_url(url)) is not None:
-            known.setdefault((query_id, parsed.item), url)
-    for query_id, url in unjudged.iter_rows():
-        if (parsed := parse_url(url)) is not None and (query_id, parsed.item) in known:
-            yield query_id, url, known[query_id, parsed.item]
-
-
 def has_other_choice(first: str, second: str) -> bool:
     """Return whether two `choice` values select different content: a shared parameter or the page number differs."""
     one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
@@ -282,7 +264,7 @@ def _trim(url: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
+def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
     """Return the authority without user information and default port; the same without labels such as www and m; its rules.
 
     Raises ValueError if it cannot be a host.

@@ -274,7 +274,7 @@ class Experiment:
 
         with self.tell():
             rel = self._options["rel"]
-            return funnel(self._analyses.opened.qrels, uses, 2 if rel is None else rel)
+            return funnel(self._analyses.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
 
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None

@@ -30,6 +30,7 @@ class ReadingOptions(TypedDict, total=False):
     documents: Any
     documents_of: str
     chunks: str
+    urls: str
 
 
 class CountingOptions(ReadingOptions, total=False):

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
+from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
@@ -19,7 +20,7 @@ from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import GUARDED, guard_formulas
 from goodgain.files.opening import container, separator_by_name
 from goodgain.files.results import open_results
-from goodgain.files.writing import atomic_write, spell_as_known, write_frame, write_with_polars
+from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
@@ -153,7 +154,7 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
     """Add search_query, title, url and snippet, which are null where the results do not have the document."""
-    named = spell_as_known(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
+    named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
     earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     searches = earliest.agg(pl.col("search_query").drop_nulls().first())
     return pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")

@@ -159,7 +159,7 @@ def gather_evidence(
         iterations=tabulate_iterations(of.searched, found),
         results=found,
         uses=uses,
-        funnel=None if uses is None else funnel(qrels, uses, plan.good),
+        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         curves=of.curves,

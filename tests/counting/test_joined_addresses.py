@@ -1,0 +1,187 @@
+"""Ids that spell the address of one web page in several ways are one document of a call, unless urls="keep"."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import goodgain as gg
+from tests.counting.test_large_files import in_blocks
+from tests.support.command import run_command
+from tests.support.counts import how_many
+from tests.support.tables import no_notices
+
+VIDEO, WATCH = "https://youtu.be/abcdefghijk", "https://www.youtube.com/watch?v=abcdefghijk&t=4"
+JUDGED = "https://a.org/x?utm_source=k"
+RUN = pl.DataFrame(
+    {
+        "query_id": ["q1"] * 5 + ["q2"],
+        "iteration": [1, 1, 2, 2, 2, 1],
+        "doc_id": ["http://www.a.org/x/", VIDEO, "https://a.org/x", "https://b.org/#A", "d1", "https://c.org"],
+        "rank": [1, 2, 1, 2, 3, 1],
+        "score": [2.0, 1.0, 3.0, 2.0, 1.0, 1.0],
+    }
+)
+QRELS = {"q1": {JUDGED: 3, WATCH: 2, "https://b.org/#B": 2, "d1": 2}, "q2": {"https://c.org": 2}}
+MEASURES = "CG NumDup NumUnique@1 SRR R@100"
+JOINED = {"CG": (3 + 2 + 2 + 2) / 2, "NumDup": 1 / 2, "NumUnique@1": 3 / 2, "SRR": 1 / 10, "R@100": (3 / 4 + 1) / 2}
+KEPT = {"CG": (2 + 2) / 2, "NumDup": 0, "NumUnique@1": 3 / 2, "SRR": 0, "R@100": (1 / 4 + 1) / 2}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*coverage is low:goodgain.GoodgainNotice")
+
+
+def means(qrels: Any, run: Any, measures: str = MEASURES, **options: Any) -> dict[str, float | None]:
+    return gg.evaluate(qrels, run, measures, **options).mean()
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    gg.write_run(RUN, path)
+    lazy = duckdb.connect().from_arrow(RUN.to_arrow())
+    for run in (RUN, RUN.lazy(), gg.read_run(RUN), path, in_blocks(path, block=20), lazy):
+        assert means(QRELS, run) == pytest.approx(JOINED), run
+        assert means(QRELS, run, urls="keep") == pytest.approx(KEPT), run
+
+
+def test_the_notice_says_how_many_ids_were_joined_and_in_how_many_queries_it_matters() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"in another way: 3 \(as .* for .*\).* matters in 1 query. urls='keep'"):
+        gg.evaluate(QRELS, RUN, "CG")
+    with no_notices():
+        gg.evaluate({"q2": QRELS["q2"]}, RUN.filter(query_id="q2"), "CG")
+
+
+def test_an_id_of_the_qrels_keeps_its_name_and_rows_that_meet_keep_the_largest_label() -> None:
+    qrels = {"q": {"http://a.org/x/": 1, "https://www.a.org/x": 3, "https://a.org/y": 2}}
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["https://a.org/x", "https://a.org/x?gclid=1"]})
+    x = gg.Experiment(qrels, {"a": run, "b": run.head(1)})
+    with pytest.warns(gg.GoodgainNotice, match="another way: 3"):
+        found = x.evaluate("CG nCG NumDup NumGood")
+    assert [found["a", name] for name in ("CG", "nCG", "NumDup", "NumGood")] == [3, 3 / 5, 1, 1]
+    assert {*x.opened.qrels.frame.get_column("doc_id")} == {"http://a.org/x/", "https://a.org/y"}
+
+
+def test_parts_of_pages_stay_apart_and_text_fragments_do_not_count() -> None:
+    qrels = {"q": {"http://o.org/onto#A": 2, "http://o.org/onto#B": 2, "https://o.org/page": 2}}
+    ids = ["http://o.org/onto#A", "http://o.org/onto#B", "https://o.org/page#:~:text=words"]
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ids})
+    with pytest.warns(gg.GoodgainNotice, match="another way: 1 "):
+        assert gg.evaluate(qrels, run, "NumGood NumDup").mean() == {"NumGood": 3, "NumDup": 0}
+
+
+def test_qrels_without_addresses_cost_nothing() -> None:
+    code = (
+        "import sys, goodgain as gg; gg.evaluate({'q': {'d': 2}}, {'q': {'http://a.org': 1.0, 'd': 2.0}}, 'nCG');"
+        "assert 'goodgain.dedup.urls' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
+    """Each page is a number; a spelling is drawn for each mention. The oracle replaces all spellings by the number."""
+    shapes = (
+        "http://www.s.org/p{}/",
+        "https://s.org/p{}",
+        "HTTPS://S.org:443/p{}?utm_source=a",
+        "https://m.s.org/p{}#:~:text=a",
+    )
+    for seed in range(how_many(10, full=200)):
+        draw = Random(seed)
+        queries = [f"q{k}" for k in range(4)]
+
+        def spell(page: int, draw: Random = draw) -> str:
+            return draw.choice(shapes).format(page)
+
+        pages = {query: draw.sample(range(12), draw.randint(1, 8)) for query in queries}
+        labels = {query: {page: draw.randint(0, 4) for page in of} for query, of in pages.items()}
+        qrels = {query: {spell(page): label for page, label in of.items()} for query, of in labels.items()}
+        rows = [(q, i, draw.randrange(12)) for q in queries for i in range(1, 4) for _ in range(draw.randint(1, 5))]
+        plain = pl.DataFrame(rows, schema=["query_id", "iteration", "page"], orient="row")
+        plain = plain.with_columns(doc_id=pl.col("page").cast(pl.String))
+        spelled = plain.with_columns(doc_id=pl.Series(map(spell, plain["page"])))
+        numbers = {query: {str(page): label for page, label in of.items()} for query, of in labels.items()}
+        measures = "CG@2 nCG nDCGG SRR NumDup NumUnique"
+        assert means(qrels, spelled.drop("page"), measures) == pytest.approx(
+            means(numbers, plain.drop("page"), measures)
+        ), seed
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_chunks_become_documents_before_addresses_are_joined() -> None:
+    qrels = {"q": {"https://a.org/x": 2}}
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["http://www.a.org/x|1", "https://a.org/x/|2"]})
+    assert means(qrels, run, "CG NumDup", documents=r"^(.+)\|\d+$") == {"CG": 2, "NumDup": 1}
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_all_analyses_join_alike() -> None:
+    x = gg.Experiment(QRELS, {"one": RUN, "two": RUN.filter(pl.col("iteration") == 1)})
+    assert x.ledger().filter(system="one", query_id="q1").select("R", "UR", "Dup", "GR").rows() == [
+        (2, 2, 0, 2),
+        (3, 2, 1, 1),
+    ]
+    assert dict(x.coverage().filter(pl.col("iteration").is_null()).select("system", "judged").rows()) == {
+        "one": 4,
+        "two": 3,
+    }
+    titled = pl.DataFrame(
+        {"query_id": "q1", "iteration": [1, 1], "search": 1, "rank": [1, 2], "doc_id": ["http://www.a.org/x/", VIDEO],
+         "title": ["X", "Video"], "url": ["http://www.a.org/x/", VIDEO]}
+    )  # fmt: skip
+    found = x.with_(rel=1).explain("two", "one", results=[titled, titled]).documents
+    assert dict(found.filter(pl.col("doc_id").str.contains("a.org|youtube")).select("doc_id", "title").rows()) == {
+        JUDGED: "X",
+        WATCH: "Video",
+    }
+
+
+def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> None:
+    uses = pl.DataFrame(
+        {
+            "query_id": "q1",
+            "doc_id": ["http://www.a.org/x/", "https://a.org/x/?fbclid=1"],
+            "returned_at": [1, None],
+            "opened_at": [None, 2],
+            "opens": [0, 1],
+            "cited": [False, True],
+        }
+    )
+    qrels = {"q1": QRELS["q1"]}
+    with pytest.warns(gg.GoodgainNotice, match="2 rows of the uses spell the web address"):
+        row = gg.funnel(qrels, uses).per_query.row(0, named=True)
+    assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
+    with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
+        row = gg.funnel(qrels, uses, urls="keep").per_query.row(0, named=True)
+    assert (row["returned"], row["good_opened"], row["good_cited"]) == (1, 0, 0)
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_baseline_file_is_compared_under_the_same_urls_only(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    gg.compare(QRELS, {"one": RUN, "two": RUN}, "CG").write_baseline(path, "one")
+    assert gg.compare(QRELS, {"new": RUN}, "CG", baseline_file=path).pairs["verdict"].to_list() == ["equal"]
+    with pytest.raises(gg.InputError, match="was made with urls='join' instead of urls='keep'"):
+        gg.compare(QRELS, {"new": RUN}, "CG", baseline_file=path, urls="keep")
+    older = path.read_text().replace('"goodgain_baseline": 2', '"goodgain_baseline": 1').replace('"urls": "join", ', "")
+    path.write_text(older)
+    with pytest.raises(gg.InputError, match="was made with urls='keep' instead of urls='join'"):
+        gg.compare(QRELS, {"new": RUN}, "CG", baseline_file=path)
+
+
+def test_commands_join_and_pool_lists_a_page_once(tmp_path: Path) -> None:
+    gg.write_run(RUN, tmp_path / "a.run")
+    gg.write_qrels(QRELS, tmp_path / "qrels.txt")
+    done = run_command("evaluate", tmp_path / "qrels.txt", tmp_path / "a.run", "CG")
+    assert "4.5" in done.stdout and "--urls keep keeps them apart" in done.stderr
+    done = run_command("evaluate", tmp_path / "qrels.txt", tmp_path / "a.run", "CG", "--urls", "keep")
+    assert "2.0" in done.stdout
+    done = run_command("pool", tmp_path / "a.run", "--qrels", tmp_path / "qrels.txt", "-o", tmp_path / "sheet.csv")
+    assert pl.read_csv(tmp_path / "sheet.csv")["doc_id"].to_list() == ["https://b.org/#A"], done.stderr
