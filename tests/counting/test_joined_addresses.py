@@ -52,7 +52,9 @@ def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path)
 
 
 def test_the_notice_says_how_many_ids_were_joined_and_in_how_many_queries_it_matters() -> None:
-    with pytest.warns(gg.GoodgainNotice, match=r"in another way: 3 \(as .* for .*\).* matters in 1 query. urls='keep'"):
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"one document: 3 ids \(such as .* for .*\), which matters in 1 query. urls='keep'"
+    ):
         gg.evaluate(QRELS, RUN, "CG")
     with no_notices():
         gg.evaluate({"q2": QRELS["q2"]}, RUN.filter(query_id="q2"), "CG")
@@ -62,7 +64,7 @@ def test_an_id_of_the_qrels_keeps_its_name_and_rows_that_meet_keep_the_largest_l
     qrels = {"q": {"http://a.org/x/": 1, "https://www.a.org/x": 3, "https://a.org/y": 2}}
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["https://a.org/x", "https://a.org/x?gclid=1"]})
     x = gg.Experiment(qrels, {"a": run, "b": run.head(1)})
-    with pytest.warns(gg.GoodgainNotice, match="another way: 3"):
+    with pytest.warns(gg.GoodgainNotice, match="one document: 3 ids"):
         found = x.evaluate("CG nCG NumDup NumGood")
     assert [found["a", name] for name in ("CG", "nCG", "NumDup", "NumGood")] == [3, 3 / 5, 1, 1]
     assert {*x.opened.qrels.frame.get_column("doc_id")} == {"http://a.org/x/", "https://a.org/y"}
@@ -72,7 +74,7 @@ def test_parts_of_pages_stay_apart_and_text_fragments_do_not_count() -> None:
     qrels = {"q": {"http://o.org/onto#A": 2, "http://o.org/onto#B": 2, "https://o.org/page": 2}}
     ids = ["http://o.org/onto#A", "http://o.org/onto#B", "https://o.org/page#:~:text=words"]
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ids})
-    with pytest.warns(gg.GoodgainNotice, match="another way: 1 "):
+    with pytest.warns(gg.GoodgainNotice, match="one document: 1 id "):
         assert gg.evaluate(qrels, run, "NumGood NumDup").mean() == {"NumGood": 3, "NumDup": 0}
 
 
@@ -155,7 +157,7 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
         }
     )
     qrels = {"q1": QRELS["q1"]}
-    with pytest.warns(gg.GoodgainNotice, match="2 rows of the uses spell the web address"):
+    with pytest.warns(gg.GoodgainNotice, match="count as this document: 2 rows"):
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
     with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):

@@ -52,9 +52,9 @@ def test_a_name_that_looks_like_ours_is_no_other_document() -> None:
 def test_empty_frames_and_rows_without_result() -> None:
     assert deduplicate(frame([result(url="https://example.org/")]).clear()).frame.height == 0
     rows = pl.DataFrame(
-        {"query_id": ["q"] * 3, "iteration": [1, 2, 0], "rank": [1, 0, 0], "url": ["https://a.example/", None, None]}
+        {"query_id": ["q"] * 3, "iteration": [1, 2, 0], "rank": [1, 0, 0], "url": ["https://a.example", None, None]}
     )
-    assert deduplicate(rows).frame["document"].to_list() == ["https://a.example/", None, None]
+    assert deduplicate(rows).frame["document"].to_list() == ["https://a.example", None, None]
 
 
 def test_a_result_with_nothing_at_all_is_a_document_of_its_own() -> None:

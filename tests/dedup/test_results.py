@@ -171,14 +171,14 @@ def test_a_name_does_not_depend_on_which_other_queries_are_there() -> None:
 
 def test_the_strongest_name_is_taken_and_of_several_the_smallest() -> None:
     assert _documents(result(type="file", ids={"file_id": "F", "unique_id": "A"}, url=_URL))[0] == "A"
-    assert _documents(result(url="http://www.example.org/a"), result(url=_URL)) == ["http://www.example.org/a"] * 2
+    assert _documents(result(url="http://www.example.org/a"), result(url=_URL)) == ["https://example.org/a"] * 2
     assert _documents(result(title="A", doc_id="7"))[0].startswith("text:")
     assert _documents(result(doc_id="7")) == ["7"]
 
 
 def test_groups_that_would_share_a_name_are_numbered() -> None:
     event, mail = result(type="event", ids={"occurrence_id": "x"}), result(type="email", ids={"message_id": "x"})
-    assert sorted(_documents(event, mail)) == ["x", "x#2"]
+    assert sorted(_documents(event, mail)) == ["x", "x~2"]
 
 
 def test_an_address_that_names_no_item_is_no_name() -> None:

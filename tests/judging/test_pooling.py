@@ -138,7 +138,7 @@ def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_firs
     assert found.rows() == [
         ("q", "a", 1, 1, "first search", "A longer title", "https://a.example", "text", None),
         ("q", "c", 1, 2, None, None, None, None, None),
-        ("q", "https://b.example/", 1, 2, "second search", "B", "https://b.example/?utm_source=x", None, None),
+        ("q", "https://b.example", 1, 2, "second search", "B", "https://b.example/?utm_source=x", None, None),
     ]
 
 

@@ -20,7 +20,7 @@ NUMBERED = [
     [{"id": 1, "url": "http://a.org"}, {"id": 2, "url": "http://b.org"}],
     [{"id": 1, "url": "http://c.org"}, {"id": 2, "url": "http://d.org"}],
 ]
-PAGES = [["http://a.org/", "http://b.org/"], ["http://c.org/", "http://d.org/"]]
+PAGES = [["https://a.org", "https://b.org"], ["https://c.org", "https://d.org"]]
 ALL_PAGES = [*PAGES[0], *PAGES[1]]
 LONG = "The wind carries sand up the slope of a dune and lets it fall on the other side."
 
@@ -133,7 +133,7 @@ def test_later_logs_join_the_documents_of_earlier_results(tmp_path: Path) -> Non
     goodgain("convert", old, "-o", run, "--results", tmp_path / "old.jsonl")
     new = _write(tmp_path / "new" / "q1.json", [[{"id": 1, "url": "http://d.org"}, {"id": 2, "url": "http://e.org"}]])
     goodgain("convert", new, "-o", run, "--with", tmp_path / "old.jsonl")
-    assert _documents(run) == [["http://d.org/", "http://e.org/"]]
+    assert _documents(run) == [["https://d.org", "https://e.org"]]
 
 
 def test_a_later_log_that_issues_ids_of_earlier_results_again_is_deduplicated(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_later_log_that_issues_ids_of_earlier_results_again_is_deduplicated(tm
     goodgain("convert", old, "-o", run, "--results", tmp_path / "old.jsonl")
     new = _write(tmp_path / "new" / "q1.json", [[{"id": 1, "url": "http://b.org"}, {"id": 2, "url": "http://e.org"}]])
     _, err = goodgain("convert", new, "-o", run, "--with", tmp_path / "old.jsonl")
-    assert _documents(run) == [["2", "http://e.org/"]], "earlier documents keep their names"
+    assert _documents(run) == [["2", "https://e.org"]], "earlier documents keep their names"
     assert "an id stands for different documents" in err
 
 

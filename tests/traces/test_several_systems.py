@@ -59,8 +59,8 @@ def _run(*arguments: object) -> str:
 
 
 JOINT = {
-    "old": ["http://www.dw.com/bonn", "https://dw.com/dresden", "https://dw.com/ulm"],
-    "new": ["http://www.dw.com/bonn", "https://dw.com/dresden", "https://dw.com/dresden", "https://dw.com/jena"],
+    "old": ["https://dw.com/bonn", "https://dw.com/dresden", "https://dw.com/ulm"],
+    "new": ["https://dw.com/bonn", "https://dw.com/dresden", "https://dw.com/dresden", "https://dw.com/jena"],
 }
 
 
@@ -108,7 +108,7 @@ def _compare(qrels: Path, old: Path, new: Path) -> dict[str, float]:
     return dict(means.select("system", "mean").iter_rows())
 
 
-def test_the_program_converts_together_and_with_earlier_results_and_compare_warns_of_logs_converted_apart(
+def test_logs_converted_together_with_earlier_results_or_apart_have_one_comparison(
     tmp_path: Path,
 ) -> None:
     for number in (1, 2):
@@ -126,9 +126,8 @@ def test_the_program_converts_together_and_with_earlier_results_and_compare_warn
     assert _compare(qrels, tmp_path / "old.run", tmp_path / "new.run") == {"old": 3.0, "new": 2.0}
     apart = f"new={tmp_path / 'apart-new.run'}"
     out, err = goodgain("compare", qrels, tmp_path / "old.run", apart, "-m", "NumGood", "-o", "json")
-    assert {row["system"]: row["mean"] for row in json.loads(out)["means"]} == {"old": 3.0, "new": 0.0}
-    assert "new: 4 of 6 sampled URLs without a judgment are judged under another spelling" in err
-    assert "--with RESULTS" in err
+    assert {row["system"]: row["mean"] for row in json.loads(out)["means"]} == {"old": 3.0, "new": 2.0}
+    assert "another spelling" not in err
 
 
 def test_results_read_together_have_a_column_of_systems(logs: dict[str, Path]) -> None:

@@ -12,7 +12,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices_and_progress import show_progress
-from goodgain.dedup import deduplicate, normalise_url
+from goodgain.dedup import deduplicate
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists
 from goodgain.traces import convert_traces, write_results
@@ -145,7 +145,6 @@ def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **opt
             output,
             deduplicate=deduplication,
             deduplicate_all=policy in _POLICIES,
-            normalise_url=normalise_url,
             jobs=jobs,
             progress=partial(tell, "reading logs"),
             **options,

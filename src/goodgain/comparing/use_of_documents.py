@@ -139,8 +139,8 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     used = _spell_uses(named, labels) if urls == "join" else named
     if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
         notice(
-            f"{count_of(others, 'row')} of the uses spell the web address of a judged document in another way, and count as this "
-            f"document. {spell('urls', 'keep')} keeps them apart."
+            "uses that spell the web address of a judged document in another way count as this document: "
+            f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
         )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
@@ -285,7 +285,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "
-            f"{query_id}). Convert with --with RESULTS, the results that were judged."
+            f"{query_id}). {spell('urls', 'join')} counts both as one document."
         )
 
 

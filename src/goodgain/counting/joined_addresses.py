@@ -20,9 +20,7 @@ from goodgain.options import OPTIONS, spell
 from goodgain.ranking.dataframe_engines import collect
 
 
-def join_addresses(
-    judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str
-) -> tuple[Qrels | None, dict[str, Run | RunFile]]:
+def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
     """Return qrels (or None) and runs in which each web page has one id, with a notice on what was joined.
 
     An id of the qrels stays, and others of its page become this id; without one, they become the smallest of them. Of
@@ -49,9 +47,9 @@ def join_addresses(
     if queries:
         one, other = spellings.row(0)
         notice(
-            f"ids that spell the web address of another id in another way: {spellings.height:,} (as {one} for {other}). Both "
-            f"count as one document, which matters in {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps "
-            "them apart."
+            f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
+            f"{one} for {other}), which matters in {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
+            "apart."
         )
     return None if judged is None else _sign(judged, urls), joined
 

@@ -118,7 +118,7 @@ def deduplicate(
     >>> urls = ["https://example.org/a?utm_source=x", "http://www.example.org/a/"]
     >>> found = deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
     >>> found.frame["document"].to_list(), found.frame["rule"].to_list()
-    (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
+    (['https://example.org/a', 'https://example.org/a'], [None, 'url'])
     >>> two = pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": ["https://example.org/a", "https://example.net/b"]})
     >>> deduplicate(two, same=[("https://example.net/b", "https://example.org/a")]).frame["rule"].to_list()
     [None, 'said by same=']

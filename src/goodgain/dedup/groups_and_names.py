@@ -21,7 +21,14 @@ import polars as pl
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.document_types import TYPES
 from goodgain.dedup.normalisation import SEVERAL
-from goodgain.dedup.rows_and_trusted_ids import CONTENT_COLUMNS, URL_NAMES_IT, Records, name_texts, order_records
+from goodgain.dedup.rows_and_trusted_ids import (
+    CANONICAL,
+    CONTENT_COLUMNS,
+    URL_NAMES_IT,
+    Records,
+    name_texts,
+    order_records,
+)
 from goodgain.dedup.said_pairs import Clusters, Said, get_pair
 from goodgain.dedup.verification import PROVEN_DIFFERENT, verify
 from goodgain.errors import InputError
@@ -228,10 +235,10 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
     ranked = {
         "trusted": pl.when(pl.lit(records.trusted)).then("doc_id"),
         "item_id": item_id,
-        "url": pl.when(URL_NAMES_IT).then("url"),
+        "url": pl.when(URL_NAMES_IT).then(CANONICAL),
         "text": pl.when(pl.any_horizontal(pl.col(content).is_not_null())).then("text"),
         "doc_id": pl.col("doc_id"),
-        "start_page": pl.col("url"),
+        "start_page": CANONICAL,
         "nothing": pl.col("text"),
     }
     strong = units.select(pl.coalesce(ranked["trusted"], ranked["item_id"], ranked["url"]).is_not_null()).to_series()
@@ -243,7 +250,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Number groups of a scope that would share a name: the second in order of content hashes gets `#2`, and so on."""
+    """Number groups of a scope that would share a name: the second in order of content hashes gets `~2`, and so on."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -257,8 +264,8 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     taken = set(best.select("scope", "name").iter_rows())
     documents = []
     for scope, name, number in numbered.select("scope", "name", "number").iter_rows():
-        document = name if number == 1 else f"{name}#{number}"
-        while number > 1 and (scope, document) in taken:  # a URL may itself end in `#2`
+        document = name if number == 1 else f"{name}~{number}"
+        while number > 1 and (scope, document) in taken:  # a URL may itself end in `~2`
             document += "'"
         taken.add((scope, document))
         documents.append(document)
@@ -360,14 +367,14 @@ def _join_best(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Name each row by the document it joined; a document of only new results gets `#2` if an earlier one has its name."""
+    """Name each row by the document it joined; a document of only new results gets `~2` if an earlier one has its name."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")
     taken = set(pl.concat([earlier, own]).iter_rows()) if shared.height else set()
     fresh = []
     for scope, document in shared.iter_rows():
-        names = (f"{document}#{number}" for number in itertools.count(2))
+        names = (f"{document}~{number}" for number in itertools.count(2))
         fresh.append(next(name for name in names if (scope, name) not in taken))
         taken.add((scope, fresh[-1]))
     shared = shared.with_columns(fresh=pl.Series(fresh, dtype=pl.String))

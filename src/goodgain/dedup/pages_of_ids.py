@@ -10,14 +10,14 @@ import polars as pl
 from goodgain.dedup.urls import canonicalise_url, normalise_host
 
 #: A fragment names a part of a page; a route (`#/`, `#!`) is the path of one, and a text fragment only shows a place in it.
-_PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)")
+_PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
 #: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
-_HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$"
+_HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
 
 
 def find_page(doc_id: str) -> str | None:
-    """Return the canonical address of the page that an id spells; None if it is no address, or that of a part of a page.
+    """Return the canonical address of the page that an id spells; None if it has none, or that of a part of a page.
 
     >>> find_page("http://www.example.org/a/"), find_page("https://example.org/onto#A"), find_page("d1")
     ('https://example.org/a', None, None)

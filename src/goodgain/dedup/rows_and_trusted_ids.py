@@ -71,6 +71,13 @@ _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 #: Whether the URL of a record names its document.
 URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
 
+#: The canonical address of a record's URL, as `Url.canonical`.
+CANONICAL = (
+    pl.when(pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url")))
+    .then(pl.lit("https://") + pl.col("item"))
+    .otherwise("url")
+)
+
 
 @dataclass(frozen=True)
 class Records:

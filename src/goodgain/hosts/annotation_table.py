@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.counting.joined_addresses import join_addresses
 from goodgain.dedup import deduplicate
 from goodgain.dedup.reissued_ids import find_reissued_ids
 from goodgain.errors import GoodgainError, InputError, notice
@@ -108,7 +109,9 @@ def annotate(
         searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
         each = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
         (good,) = find_thresholds(parse_measures("CG", rel=rel))
-        counts = tabulate_ledger(count_run(judged, load_run(to_run(each)), [good]), good)
+        runs = {"searches": load_run(to_run(each)), "queries": load_run(to_run(rows))}
+        labels, runs = join_addresses(judged, runs, "join")
+        counts = tabulate_ledger(count_run(labels, runs["searches"], [good]), good)
         of_searches = (
             searches.join(counts, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
             .drop_nulls("call_id")
@@ -117,9 +120,7 @@ def annotate(
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
-        scores = leave_out_empty(
-            score_run(judged, load_run(to_run(rows)), asked, rel=rel, order="seen", provider=None), asked
-        )
+        scores = leave_out_empty(score_run(labels, runs["queries"], asked, rel=rel, order="seen", provider=None), asked)
         of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
         scored = pl.concat([of_searches, of_queries], how="diagonal")
         traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goodgain.counting.joined_addresses import join_addresses
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats import read_qrels
@@ -76,7 +77,8 @@ class TraceScorer:
                 raise InputError(
                     f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
                 )
-            run = load_run(to_run(results))
+            judged, runs = join_addresses(judged, {"": load_run(to_run(results))}, "join")
+            run = runs[""]
             scores = score_run(judged, run, self._measures, order="seen", provider=None)
             rel = find_thresholds(self._measures)[0]
             rows = tabulate_ledger(count_run(judged, run, [rel]), rel)

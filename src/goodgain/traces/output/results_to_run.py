@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.dedup.urls import normalise_url as default_normalise_url
+from goodgain.dedup.urls import canonicalise_url
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.results import open_results
@@ -169,14 +169,14 @@ def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> 
     if not bare.any():
         return named
     names = [
-        _make_name(row, normalise_url or default_normalise_url) if is_bare else name
+        _make_name(row, normalise_url or canonicalise_url) if is_bare else name
         for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
     ]
     return named.with_columns(name=pl.Series(names, dtype=pl.String))
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Return the name of a result without an id: its normalised URL, else `text:` and a hash of its content."""
+    """Return the name of a result without an id: its address, else `text:` and a hash of its content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
     texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from goodgain.dedup.urls import normalise_url
+from goodgain.dedup.urls import canonicalise_url
 from goodgain.errors import notice
 from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC, USES
@@ -89,7 +89,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
         key = make_page_key(name) or name
         document = names.get((query_id, name)) or names.get((query_id, key))
         if document is None:
-            document = (normalise_url(name) or name) if key != name else name
+            document = (canonicalise_url(name) or name) if key != name else name
             names[query_id, key] = document
         names[query_id, name] = document
     values = [names.get((query_id, name)) for query_id, name in named.select("query_id", "name").iter_rows()]
