@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,17 @@ def test_ids_of_pages_are_canonical_addresses_and_meet_qrels_of_another_spelling
         assert gg.evaluate({"q": {"http://www.a.org/x/?utm_source=b": 2}}, tmp_path / "a.run", "CG")["CG"] == 2
     with no_notices():
         assert gg.evaluate({"q": {"https://a.org/x": 2}}, tmp_path / "a.run", "CG")["CG"] == 2
+
+
+def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> None:
+    start = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
+    searches = [{"tool": "search", "query": q, "results": [{"url": f"{start}{q}{k}"} for k in (1, 2)]} for q in "ab"]
+    log = tmp_path / "q.jsonl"
+    steps = [{"searches": [one]} for one in searches]
+    log.write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
+    with pytest.warns(
+        gg.GoodgainNotice, match="4 documents of the run have addresses that the search service made anew"
+    ):
+        convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
+    with pytest.warns(gg.GoodgainNotice, match=r"made anew for each call .* are not comparable"):
+        gg.evaluate({"q": {f"{start}a1": 2}}, tmp_path / "a.run", "SRR")

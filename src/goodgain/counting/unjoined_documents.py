@@ -88,9 +88,14 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
     # Deduplication takes 12 ms to import, and few ids are URLs.
-    from goodgain.dedup.pages_of_ids import find_other_spellings
+    from goodgain.dedup.pages_of_ids import find_other_spellings, is_one_time
 
     rows = sample_rows(run).filter(is_url)
+    for address in rows.filter(is_one_time(pl.col("doc_id"))).get_column("doc_id").head(1):
+        notice(
+            f"ids of this run are addresses that the search service made anew for each call (such as {address}): repeats are not "
+            "seen, so measures of them (SRR, SRE, NumDup) are not comparable with those of other systems."
+        )
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
     if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
         chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)

@@ -11,6 +11,8 @@ from goodgain.dedup.urls import canonicalise_url, normalise_host
 
 #: A fragment names a part of a page; a route (`#/`, `#!`) is the path of one, and a text fragment only shows a place in it.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
+#: The beginnings of addresses that a service makes anew for each call: one page has several.
+ONE_TIME_ADDRESSES = ("https://vertexaisearch.cloud.google.com/grounding-api-redirect/",)
 #: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
 _HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
@@ -24,6 +26,15 @@ def find_page(doc_id: str) -> str | None:
     """
     is_part = _PART_OF_PAGE.search(doc_id) is not None
     return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
+
+
+def is_one_time(doc_id: pl.Expr) -> pl.Expr:
+    """Return whether an id is an address that a service makes anew for each call.
+
+    >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
+    True
+    """
+    return pl.any_horizontal(doc_id.str.starts_with(start) for start in ONE_TIME_ADDRESSES)
 
 
 def find_pages(ids: pl.Series) -> pl.Series:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.dedup.pages_of_ids import is_one_time
 from goodgain.dedup.reissued_ids import ReissuedId, find_reissued_ids
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import stem
@@ -78,6 +79,7 @@ class ConvertedBatch(NamedTuple):
         mentions: what their queries opened and cited.
         deduplicated: queries whose documents were found by deduplication.
         reissued: of each query whose ids stand for several documents, the first such id.
+        one_time: documents of the runs whose id is an address that is made anew for each call.
     """
 
     runs: list[tuple[RunName, EncodedRows]]
@@ -87,6 +89,7 @@ class ConvertedBatch(NamedTuple):
     mentions: pl.DataFrame | None = None
     deduplicated: int = 0
     reissued: tuple[ReissuedId, ...] = ()
+    one_time: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,11 +180,12 @@ class BatchConverter:
             results = encode_rows(frame, self.files.results)
         if mentions is not None:
             tables["uses"] = tabulate_uses(mentions, frame, earlier)
-        runs = []
+        runs, one_time = [], 0
         for name in list_runs(frame):
             run = to_run(frame.filter(is_of_run(name)), normalise_url=self.normalise_url)
+            one_time += run.filter(is_one_time(pl.col("doc_id"))).n_unique(["query_id", "doc_id"])
             runs.append((name, encode_rows(run, self.files.run)))
-        return ConvertedBatch(runs, results, tables)
+        return ConvertedBatch(runs, results, tables, one_time=one_time)
 
 
 class OutputWriter:
@@ -206,6 +210,7 @@ class OutputWriter:
         self._postponed: list[Path] = []
         self._mentions: list[pl.DataFrame] = []
         self._reissued: list[ReissuedId] = []
+        self._one_time = 0
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
         """Write a batch."""
@@ -228,6 +233,7 @@ class OutputWriter:
             self._mentions.append(batch.mentions)
         self.deduplicated += batch.deduplicated
         self._reissued += batch.reissued
+        self._one_time += batch.one_time
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
         """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
@@ -319,6 +325,12 @@ class OutputWriter:
             )
             queries = count_of(len(self._reissued), "query", "queries")
             notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
+        if self._one_time:
+            notice(
+                f"{count_of(self._one_time, 'document')} of the run have addresses that the search service made anew for each "
+                "call: a page that was found again has another id, so repeats and judgments of it are not seen. Follow the "
+                "redirects soon after the run, and write the addresses of the pages into the log."
+            )
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
             notice(
                 f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "
