@@ -187,3 +187,12 @@ def test_commands_join_and_pool_lists_a_page_once(tmp_path: Path) -> None:
     assert "2.0" in done.stdout
     done = run_command("pool", tmp_path / "a.run", "--qrels", tmp_path / "qrels.txt", "-o", tmp_path / "sheet.csv")
     assert pl.read_csv(tmp_path / "sheet.csv")["doc_id"].to_list() == ["https://b.org/#A"], done.stderr
+
+
+def test_documents_to_label_are_those_without_a_label_under_any_spelling() -> None:
+    from goodgain.labelling.documents_to_label import collect_documents
+
+    queries = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
+    with pytest.warns(gg.GoodgainNotice, match="no text to show"):
+        wanted, _ = collect_documents(RUN, queries, qrels=QRELS)
+    assert wanted["doc_id"].to_list() == ["https://b.org/#A"]

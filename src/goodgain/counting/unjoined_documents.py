@@ -110,8 +110,8 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
-            f"({found} in the run, {known} in the qrels, query {query_id}). Use one spelling; goodgain.evaluate and the "
-            "commands count both as one document."
+            f"({found} in the run, {known} in the qrels, query {query_id}). Use one spelling, or count both as one "
+            "document, as goodgain.evaluate and the commands do by default."
         )
     return bool(pairs)
 

@@ -10,6 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
+from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import check_rows, lacks, quote
 from goodgain.files.escaping import unguard_ids
@@ -113,7 +114,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
     texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
     found = pick_fullest_texts(pl.concat([pl.DataFrame(schema=columns), *texts], how="diagonal"))
     if judged is not None:
-        found = found.join(judged.frame.select(DOCUMENT), on=DOCUMENT, how="anti")
+        found = spell_like(found, judged.frame).join(judged.frame.select(DOCUMENT), on=DOCUMENT, how="anti")
     return found.sort(DOCUMENT), systems
 
 
