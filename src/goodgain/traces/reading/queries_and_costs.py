@@ -39,6 +39,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     """Read the queries of a trace: its last turn, its last turn that searched, or all its turns."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
+    for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
+        call.name_called_tool(options.tool_rule)
     used = _choose_turns(trace, options)
     if options.query_text is not None:
         _set_question(trace, used[0], options.query_text)
