@@ -86,26 +86,25 @@ _COUNTS = {
 }
 _COUNTS |= {
     "turn4/clarifying_question.json": [[2]],
+    "turn4/cohere_v2.json": [[2]],
+    "turn4/exchange_url_body.json": [[2]],
     "turn4/gemini_contents_response.json": [[1]],
     "turn4/gemini_redirect_urls.json": [[2, 2, 2]],
+    "turn4/grouped_lists.json": [[3]],
+    "turn4/har.har": [[2]],
+    "turn4/loglines.json": [[2]],
+    "turn4/mcp_proxy.json": [[2]],
+    "turn4/mcp_result_repr.json": [[2]],
     "turn4/spans/parallel_searches.jsonl": [[4, 1]],
 }
 #: Kinds of logs that no format reads yet: refused, and never read to a query without a search.
 _REFUSED = [
-    *(
-        "chatgpt_export.json",
-        "cohere_v2.json",
-        "exchange_url_body.json",
-        "flights.json",
-        "grouped_lists.json",
-        "har.har",
-    ),
-    *("hex_trace_ids.json", "int_trace_ids.json", "loglines.json", "mcp_result_repr.json", "pipeline_state.json"),
+    *("chatgpt_export.json", "flights.json", "hex_trace_ids.json", "int_trace_ids.json", "pipeline_state.json"),
     *("promptfoo.json", "python_dict_lines.log", "rag_ctxs.jsonl"),
 ]
 #: Samples that are read in another way than a person reads them, or with a notice: no expectation holds them yet.
 _NOT_HELD = [
-    *("delegating_tools.json", "inspect_errored_samples.json", "mcp_proxy.json", "serper_in_cassette.json"),
+    *("delegating_tools.json", "inspect_errored_samples.json", "serper_in_cassette.json"),
     "spans/parallel_searches_with_title_model.jsonl",
     *("spans/tool_list_above_retriever.jsonl", "spans/tool_list_above_retriever_langfuse.json"),
 ]

@@ -188,9 +188,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
-            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results "
-            "(docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool does not search, name those "
-            f"that do with {spell('tools')}"
+            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results, each with "
+            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool "
+            f"does not search, name those that do with {spell('tools')}"
         )
     if outcome.unread:
         summary.count("unread", place, outcome.unread)

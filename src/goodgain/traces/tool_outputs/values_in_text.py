@@ -38,7 +38,7 @@ _JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
 _MAX_STARTS = 20
 
 
-def _read_python(text: str) -> tuple[Any, str] | None:
+def read_python(text: str) -> tuple[Any, str] | None:
     """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments.
 
     The text is checked word by word before it is parsed: only brackets nest, and not deep.
@@ -134,7 +134,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
             value = loads(inside)
         except NotJSONError:
             many = parse_concatenated(inside)
-            found = (many, "") if many is not None else _read_python(inside)
+            found = (many, "") if many is not None else read_python(inside)
             if found is None:
                 return None
             value = found[0]
@@ -169,7 +169,7 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
 
 #: The readers by their names in the docs, in the order tried.
 NOTATIONS: dict[str, Callable[[str], tuple[Any, str] | None]] = {
-    "Python's notation": _read_python,
+    "Python's notation": read_python,
     "JSON in a code fence": _read_fences,
     "JSON behind prose": _read_behind_prose,
 }
