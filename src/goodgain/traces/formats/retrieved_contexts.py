@@ -1,0 +1,175 @@
+"""Records of retrieval: a question beside the passages retrieved for it, of RAG pipelines and their evaluations.
+
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or alike. Each such
+list is one search and one step. A list of texts has a result a text.
+
+Lost: Which tool searched, and what was searched before the list was cut or reranked.
+Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
+Record: An id or URL for each passage: passages without one are told apart by their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.records_by_key import QUESTIONS
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import expect_object, find_record_id, unexpected_value
+from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import ToolCall, Trace
+from goodgain.traces.tool_outputs.result_objects import normalise_keys
+from goodgain.traces.tools import extract_queries
+
+#: Keys of the passages, the best first, in lower case and without punctuation.
+_CONTEXTS = (
+    *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
+    *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
+)
+#: Keys of what was searched for, which the agent wrote; all others hold what the user asked.
+_SEARCHED = ("search_queries", "search_query", "searchQuery")
+_ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
+#: Keys of messages, calls and spans: a record with them is of another format.
+_OF_OTHERS = {
+    *("role", "tool_calls", "tool", "tool_name", "toolName", "function", "goodgain_trace", "span_id", "spanId", "lc"),
+    *("tool_call_id", "functionCall", "tool_use_id", "trace_id", "traceId"),
+}
+_MAX_DEPTH = 6
+#: A part of another log that looks like a record is a step of that log.
+INSIDE = False
+
+
+class _Search(NamedTuple):
+    """A list of passages, what was searched for, and what the user said in the turn around it, if it is in one."""
+
+    queries: tuple[str, ...]
+    passages: Any
+    at: str
+    turn: str
+    others: tuple[str, ...]
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are records with a question and passages, and without a message, a call or a span."""
+    key = _find_wrapper(head.value)
+    records = head.records if key is None else head.value[key]
+    if any(_OF_OTHERS & names for record in records for names in _walk_keys(record, _MAX_DEPTH)):
+        return False
+    found = [list(_find_searches(record, "")) for record in records]
+    has_question = bool(found) and any(one.queries for one in found[0])
+    return (
+        has_question and not any(map(_find_sum, found)) and any(one.passages for searches in found for one in searches)
+    )
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a record."""
+
+    def read_record(record: Any, at: str) -> Trace:
+        reader, searches = Conversation(source, expect_object(record, at)), list(_find_searches(record, at))
+        if not searches:
+            raise unexpected_value(at, "a question and the passages retrieved for it", record)
+        if place := _find_sum(searches):
+            raise InputError(
+                f"{place}: stands beside other searches and may be their sum; leave out the list or the searches"
+            )
+        said = _find_asked(record) or searches[0].turn or " ".join(searches[0].queries)
+        reader.user(said)
+        for search in searches:
+            if search.turn not in ("", said):
+                reader.user(said := search.turn)
+            reader.step()
+            call = reader.call(ToolCall("retrieval", search.at, is_search=True, queries=search.queries))
+            call.output = search.passages
+            for other in search.others:
+                source.not_understood("another list of passages of one question", other, "one list of passages")
+        return reader.trace(at, query_id=find_record_id(record))
+
+    key = _find_wrapper(source.head.value)
+    if key is None:
+        yield from source.traces(read_record, is_one=lambda members: False)
+        return
+    for value, at in source.documents():
+        for record, place in tree.walk_list(value, key, at):
+            yield from source.read_numbered(read_record, record, place)
+
+
+def _find_wrapper(value: Any) -> str | None:
+    """Return the one key of an object whose value is a list of records with passages; None if there is none, or several.
+
+    Turns of a conversation are no records, and neither are the searches of an object with a question.
+    """
+    if not isinstance(value, dict) or _find_passages(value) or _find_asked(value):
+        return None
+    held = [key for key, members in value.items() if tree.any_object(members, _is_record)]
+    return held[0] if len(held) == 1 and "turn" not in held[0].lower() else None
+
+
+def _is_record(value: dict[str, Any]) -> bool:
+    return bool(_find_passages(value) and _find_asked(value))
+
+
+def _find_searches(value: Any, at: str, asked: str = "", turn: str = "", depth: int = _MAX_DEPTH) -> Iterator[_Search]:
+    """Yield the searches of a record, in its order; what was asked is in the object with the passages, or around it."""
+    keys: list[str] = []
+    if isinstance(value, dict):
+        asked = _find_asked(value) or asked
+        if keys := _find_passages(value):
+            searched = next(
+                filter(None, (extract_queries(value.get(name)) for name in _SEARCHED)), (asked,) * bool(asked)
+            )
+            others = tuple(f"{at}/{key}" for key in keys[1:] if value[key] and value[key] != value[keys[0]])
+            yield _Search(searched, _read_passages(value[keys[0]]), f"{at}/{keys[0]}", turn, others)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in inner if depth else ():
+        if key not in keys:
+            is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
+            own = _find_asked(held) if is_turn else turn
+            yield from _find_searches(held, f"{at}/{key}", asked, own, depth - 1)
+
+
+def _find_sum(searches: list[_Search]) -> str:
+    """Return the place of a list of passages beside an object with further searches; empty if there is none."""
+    holders = [one.at.rpartition("/")[0] + "/" for one in searches]
+    held = [sum(other.startswith(holder) for other in holders) for holder in holders]
+    return next((one.at for one, count in zip(searches, held, strict=True) if count > 1), "")
+
+
+def _find_passages(value: dict[str, Any]) -> list[str]:
+    """Return the keys of an object's lists of passages, the best first."""
+    names = {name: key for key, name in reversed(normalise_keys(tuple(value)))}
+    held = (names[name] for name in _CONTEXTS if name in names)
+    return [key for key in held if isinstance(_read_passages(value[key]), list)]
+
+
+def _read_passages(held: Any) -> Any:
+    """Return passages as a list that is read as results; any other value unchanged."""
+    if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
+        held = next(iter(held.values()))
+    members = held if isinstance(held, list) else []
+    texts = [one["text"] if isinstance(one, dict) and one.keys() == {"text"} else one for one in members]
+    if any(isinstance(one, str) and " " in one for one in texts) and all(isinstance(one, str) for one in texts):
+        return [{"snippet": one} for one in texts]
+    return held
+
+
+def _find_asked(value: dict[str, Any]) -> str:
+    """Return what the user asked: a text, or the parts of a prompt, in an object or in its input."""
+    inner = tree.object_or_empty(value.get("inputRecord"))
+    held = (one.get(name) for one in (value, inner) for name in _ASKED)
+    texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _walk_keys(value: Any, depth: int) -> Iterator[set[str]]:
+    """Yield the keys of the objects in a record, but not of its passages."""
+    passages = _find_passages(value) if isinstance(value, dict) else []
+    if isinstance(value, dict):
+        yield set(value)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in inner if depth else ():
+        if key not in passages:
+            yield from _walk_keys(held, depth - 1)
