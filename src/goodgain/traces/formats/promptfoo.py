@@ -17,7 +17,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.records_by_key import find_question
 from goodgain.traces.conversations.turns_and_calls import Conversation
-from goodgain.traces.expected_values import as_word, expect_object, find_id, id_or_none
+from goodgain.traces.expected_values import expect_object, find_id, id_or_none
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
@@ -32,7 +32,6 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a test and provider."""
     tests: dict[Any, str] = {}
     rows = [one for record, at in tree.read_records(source) for one in _walk_rows(expect_object(record, at), at)]
-    has_prompts = len({as_word(id_or_none(row.get("promptIdx"))) for row, _ in rows}) > 1
 
     def read_row(row: Any, at: str) -> Trace:
         asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
@@ -46,7 +45,7 @@ def read(source: Source) -> Iterator[Trace]:
         reader.step()
         call = reader.call(ToolCall("retrieval", f"{at}/response/output", is_search=True, queries=(question,)))
         call.output, call.failed = _find_output(row), bool(row.get("error"))
-        return reader.trace(at, query_id=query_id, tag=f"{tag} {row['promptIdx']}" if has_prompts else tag)
+        return reader.trace(at, query_id=query_id, tag=tag)
 
     for row, at in rows:
         yield from source.read_numbered(read_row, row, at)

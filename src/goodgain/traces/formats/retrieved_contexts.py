@@ -10,6 +10,7 @@ Record: An id or URL for each passage: passages without one are told apart by th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -32,11 +33,11 @@ _CONTEXTS = (
 #: Keys of what was searched for, which the agent wrote; all others hold what the user asked.
 _SEARCHED = ("search_queries", "search_query", "searchQuery")
 _ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
-#: Keys of messages, calls and spans: a record with them is of another format.
-_OF_OTHERS = {
-    *("role", "tool_calls", "tool", "tool_name", "toolName", "function", "goodgain_trace", "span_id", "spanId", "lc"),
-    *("tool_call_id", "functionCall", "tool_use_id", "trace_id", "traceId"),
-}
+#: Keys of messages, calls and spans: a log with them is of another format.
+_OF_OTHERS = re.compile(
+    rb'"(role|lc|tool|tool_?calls?|tool_?name|tool_(call|use)_id|function(Call)?|(trace|span)_?id|goodgain_trace)"\s*:',
+    re.I,
+)
 _MAX_DEPTH = 6
 #: A part of another log that looks like a record is a step of that log.
 INSIDE = False
@@ -49,20 +50,16 @@ class _Search(NamedTuple):
     passages: Any
     at: str
     turn: str
-    others: tuple[str, ...]
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are records with a question and passages, and without a message, a call or a span."""
-    key = _find_wrapper(head.value)
-    records = head.records if key is None else head.value[key]
-    if any(_OF_OTHERS & names for record in records for names in _walk_keys(record, _MAX_DEPTH)):
+    if head.kind not in ("json", "jsonl") or _OF_OTHERS.search(head.raw):
         return False
-    found = [list(_find_searches(record, "")) for record in records]
+    key = _find_wrapper(head.value)
+    found = [list(_find_searches(record, "")) for record in (head.records if key is None else head.value[key])]
     has_question = bool(found) and any(one.queries for one in found[0])
-    return (
-        has_question and not any(map(_find_sum, found)) and any(one.passages for searches in found for one in searches)
-    )
+    return has_question and not any(map(_find_sum, found)) and any(one.passages for many in found for one in many)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -74,7 +71,7 @@ def read(source: Source) -> Iterator[Trace]:
             raise unexpected_value(at, "a question and the passages retrieved for it", record)
         if place := _find_sum(searches):
             raise InputError(
-                f"{place}: stands beside other searches and may be their sum; leave out the list or the searches"
+                f"{place}: stands beside other passages of its question, and may repeat them; leave out one list"
             )
         said = _find_asked(record) or searches[0].turn or " ".join(searches[0].queries)
         reader.user(said)
@@ -84,8 +81,6 @@ def read(source: Source) -> Iterator[Trace]:
             reader.step()
             call = reader.call(ToolCall("retrieval", search.at, is_search=True, queries=search.queries))
             call.output = search.passages
-            for other in search.others:
-                source.not_understood("another list of passages of one question", other, "one list of passages")
         return reader.trace(at, query_id=find_record_id(record))
 
     key = _find_wrapper(source.head.value)
@@ -104,35 +99,31 @@ def _find_wrapper(value: Any) -> str | None:
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_asked(value):
         return None
-    held = [key for key, members in value.items() if tree.any_object(members, _is_record)]
+    held = [
+        key
+        for key, members in value.items()
+        if tree.any_object(members, lambda one: bool(_find_passages(one) and _find_asked(one)))
+    ]
     return held[0] if len(held) == 1 and "turn" not in held[0].lower() else None
-
-
-def _is_record(value: dict[str, Any]) -> bool:
-    return bool(_find_passages(value) and _find_asked(value))
 
 
 def _find_searches(value: Any, at: str, asked: str = "", turn: str = "", depth: int = _MAX_DEPTH) -> Iterator[_Search]:
     """Yield the searches of a record, in its order; what was asked is in the object with the passages, or around it."""
     keys: list[str] = []
     if isinstance(value, dict):
-        asked = _find_asked(value) or asked
-        if keys := _find_passages(value):
-            searched = next(
-                filter(None, (extract_queries(value.get(name)) for name in _SEARCHED)), (asked,) * bool(asked)
-            )
-            others = tuple(f"{at}/{key}" for key in keys[1:] if value[key] and value[key] != value[keys[0]])
-            yield _Search(searched, _read_passages(value[keys[0]]), f"{at}/{keys[0]}", turn, others)
+        asked, keys = _find_asked(value) or asked, _find_passages(value)
+        searched = next(filter(None, (extract_queries(value.get(name)) for name in _SEARCHED)), (asked,) * bool(asked))
+        for key in [key for key in keys if value[key]] or keys[:1]:
+            yield _Search(searched, _read_passages(value[key]), f"{at}/{key}", turn)
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in inner if depth else ():
-        if key not in keys:
+    for name, held in inner if depth else ():
+        if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
-            own = _find_asked(held) if is_turn else turn
-            yield from _find_searches(held, f"{at}/{key}", asked, own, depth - 1)
+            yield from _find_searches(held, f"{at}/{name}", asked, _find_asked(held) if is_turn else turn, depth - 1)
 
 
 def _find_sum(searches: list[_Search]) -> str:
-    """Return the place of a list of passages beside an object with further searches; empty if there is none."""
+    """Return the place of a list of passages in an object with further ones; empty if there is none."""
     holders = [one.at.rpartition("/")[0] + "/" for one in searches]
     held = [sum(other.startswith(holder) for other in holders) for holder in holders]
     return next((one.at for one, count in zip(searches, held, strict=True) if count > 1), "")
@@ -162,14 +153,3 @@ def _find_asked(value: dict[str, Any]) -> str:
     held = (one.get(name) for one in (value, inner) for name in _ASKED)
     texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
-
-
-def _walk_keys(value: Any, depth: int) -> Iterator[set[str]]:
-    """Yield the keys of the objects in a record, but not of its passages."""
-    passages = _find_passages(value) if isinstance(value, dict) else []
-    if isinstance(value, dict):
-        yield set(value)
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in inner if depth else ():
-        if key not in passages:
-            yield from _walk_keys(held, depth - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -14,79 +14,56 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.tool_outputs.values_in_text import read_python
 
 #: How a line begins that Python printed, and not JSON.
-_PYTHON_LINE = re.compile(rb"\s*\{\s*'")
-#: Keys of the messages of HTTP, which have a body beside them.
+_PYTHON = re.compile(rb"\s*\{\s*'")
+#: Keys of a message of HTTP, which has a body beside them.
 _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
-def find_unwrapper(head: FileHead) -> Callable[[bytes], bytes] | None:
-    """Return what rewrites a log as JSON or JSON Lines; None for a log without a wrapping."""
-    if head.kind in ("json", "jsonl", "text") and _PYTHON_LINE.match(head.raw):
-        return _rewrite_python
-    if any(map(_is_recording, head.objects)):
-        return _unwrap_recording
-    if any(_unwrap_exchange(record) is not record for record in head.records):
-        return _unwrap_lines if head.kind == "jsonl" else _unwrap_list
-    return None
+def is_wrapped(head: FileHead) -> bool:
+    """Return whether a log is in one of these notations, by its beginning."""
+    is_python = head.kind in ("json", "jsonl", "text") and _PYTHON.match(head.raw) is not None
+    return is_python or any(_unwrap(record) is not record for record in head.records)
 
 
-def _rewrite_python(content: bytes) -> bytes:
-    """Write each line that is a dict as Python prints it as JSON; other lines stay, and their reader refuses them."""
-    lines = content.splitlines()
-    found = (read_python(line.decode("utf-8", "replace").strip()) for line in lines)
-    return b"\n".join(line if one is None else orjson.dumps(one[0]) for line, one in zip(lines, found, strict=True))
+def unwrap_log(head: FileHead, content: bytes) -> bytes:
+    """Return a log as JSON or JSON Lines; a line that cannot be read stays, and its reader says where it is."""
+    parts = content.splitlines() if head.kind == "jsonl" or _PYTHON.match(content) else [content]
+    return b"\n".join(map(_rewrite, parts))
 
 
-def _unwrap_list(content: bytes) -> bytes:
-    try:
-        value = loads(content)
-    except NotJSONError:
-        return content  # cut off: its reader says where
-    return orjson.dumps(list(map(_unwrap_exchange, value)) if isinstance(value, list) else _unwrap_exchange(value))
+def _rewrite(part: bytes) -> bytes:
+    with suppress(NotJSONError):
+        value = loads(part)
+        return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
+    found = read_python(part.decode("utf-8", "replace").strip())
+    return part if found is None else orjson.dumps(found[0])
 
 
-def _unwrap_lines(content: bytes) -> bytes:
-    return b"\n".join(line and _unwrap_list(line) for line in content.splitlines())
-
-
-def _unwrap_exchange(record: Any) -> Any:
-    """Return an exchange with the bodies of its request and response in their places; any other value unchanged."""
+def _unwrap(record: Any) -> Any:
+    """Return a recording's exchanges, or an exchange whose request and response are their bodies; else the same value."""
+    log = record.get("log") if isinstance(record, dict) else None
+    if isinstance(log, dict) and isinstance(log.get("entries"), list):
+        return [_read_entry(entry) for entry in log["entries"] if isinstance(entry, dict)]
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
         return record
     held = {key: _find_body(record[key]) for key in ("request", "response")}
-    changed = any(held[key] is not record[key] for key in held) and isinstance(held["request"], dict)
-    return {**record, **held} if changed else record
+    is_changed = isinstance(held["request"], dict) and any(held[key] is not record[key] for key in held)
+    return {**record, **held} if is_changed else record
 
 
 def _find_body(message: Any) -> Any:
-    if isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message):
-        message = message["body"]
-    return parse_if_json(message)
+    is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
+    return parse_if_json(message["body"] if is_http else message)
 
 
-def _is_recording(record: dict[str, Any]) -> bool:
-    log = record.get("log")
-    return isinstance(log, dict) and isinstance(log.get("entries"), list)
-
-
-def _unwrap_recording(content: bytes) -> bytes:
-    try:
-        entries = loads(content)["log"]["entries"]
-    except NotJSONError:
-        return content
-    return orjson.dumps([_unwrap_entry(entry) for entry in entries if isinstance(entry, dict)])
-
-
-def _unwrap_entry(entry: dict[str, Any]) -> Any:
+def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of a HAR recording as an exchange; a request without a JSON body keeps its address."""
     request, response = ({**one} if isinstance(one := entry.get(key), dict) else {} for key in ("request", "response"))
     asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
-    text = answer.get("text")
+    body, text = parse_if_json(asked.get("text")), answer.get("text")
     if answer.get("encoding") == "base64" and isinstance(text, str):
         text = b64decode(text).decode("utf-8", "replace")
-    body = parse_if_json(asked.get("text"))
     return {
         "request": body if isinstance(body, dict) else {"url": request.get("url")},
         "response": parse_if_json(text),
-        "time": entry.get("startedDateTime"),
     }
