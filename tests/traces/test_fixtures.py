@@ -86,6 +86,7 @@ _COUNTS = {
 }
 _COUNTS |= {
     "turn4/clarifying_question.json": [[2]],
+    "turn4/chatgpt_export.json": [[2]],
     "turn4/cohere_v2.json": [[2]],
     "turn4/exchange_url_body.json": [[2]],
     "turn4/gemini_contents_response.json": [[1]],
@@ -101,7 +102,7 @@ _COUNTS |= {
 }
 #: Kinds of logs that no format reads yet: refused, and never read to a query without a search.
 _REFUSED = [
-    *("chatgpt_export.json", "flights.json", "hex_trace_ids.json", "int_trace_ids.json", "python_dict_lines.log"),
+    *("flights.json", "hex_trace_ids.json", "int_trace_ids.json", "python_dict_lines.log"),
 ]
 #: Samples that are read in another way than a person reads them, or with a notice: no expectation holds them yet.
 _NOT_HELD = [

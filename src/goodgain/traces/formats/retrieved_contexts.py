@@ -5,7 +5,7 @@ list is one search and one step. A list of texts has a result a text.
 
 Lost: Which tool searched, and what was searched before the list was cut or reranked.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
-Record: An id or URL for each passage: passages without one are told apart by their texts.
+Record: An id or URL for each passage: their texts distinguish passages without one.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _find_wrapper(value: Any) -> str | None:
     """Return the one key of an object whose value is a list of records with passages; None if there is none, or several.
 
-    Turns of a conversation are no records, and neither are the searches of an object with a question.
+    A turn of a conversation is not a record, and neither is a search of an object with a question.
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_asked(value):
         return None
