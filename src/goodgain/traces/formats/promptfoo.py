@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.records_by_key import find_question
@@ -35,7 +33,7 @@ def read(source: Source) -> Iterator[Trace]:
 
     def read_row(row: Any, at: str) -> Trace:
         asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
-        test = id_or_none(row.get("testIdx")) or orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+        test = id_or_none(row.get("testIdx")) or repr(asked)
         query_id = tests.setdefault(test, find_id(asked) or f"{source.name}-{len(tests) + 1}")
         provider = row["provider"]
         tag = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider

@@ -32,7 +32,7 @@ def unwrap_log(head: FileHead, content: bytes) -> bytes:
 
 
 def _rewrite(part: bytes) -> bytes:
-    with suppress(NotJSONError):
+    with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
         return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
     found = read_python(part.decode("utf-8", "replace").strip())
@@ -62,7 +62,8 @@ def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
     body, text = parse_if_json(asked.get("text")), answer.get("text")
     if answer.get("encoding") == "base64" and isinstance(text, str):
-        text = b64decode(text).decode("utf-8", "replace")
+        with suppress(ValueError):
+            text = b64decode(text).decode("utf-8", "replace")
     return {
         "request": body if isinstance(body, dict) else {"url": request.get("url")},
         "response": parse_if_json(text),
