@@ -33,6 +33,8 @@ _CONTEXTS = (
 #: Keys of what was searched for, which the agent wrote; all others hold what the user asked.
 _SEARCHED = ("search_queries", "search_query", "searchQuery")
 _ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
+#: Of these, the keys of a record's own question; the others also name what a step searched for, or a whole file.
+_OWN = ("question", "user_input", "user_query")
 #: Keys of messages, calls and spans: a log with them is of another format.
 _OF_OTHERS = re.compile(
     rb'"(role|lc|tool|tool_?calls?|tool_?name|tool_(call|use)_id|function(Call)?|(trace|span)_?id|goodgain_trace)"\s*:',
@@ -44,12 +46,18 @@ INSIDE = False
 
 
 class _Search(NamedTuple):
-    """A list of passages, what was searched for, and what the user said in the turn around it, if it is in one."""
+    """A list of passages, the objects around it, and what the user said in the turn around it, if it is in one."""
 
-    queries: tuple[str, ...]
+    holders: tuple[dict[str, Any], ...]
     passages: Any
     at: str
     turn: str
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        searched = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
+        asked = map(_find_asked, reversed(self.holders))
+        return next(filter(None, searched), ()) or tuple(filter(None, [next(filter(None, asked), "")]))
 
 
 def sniff(head: FileHead) -> bool:
@@ -59,7 +67,7 @@ def sniff(head: FileHead) -> bool:
     key = _find_wrapper(head.value)
     found = [list(_find_searches(record, "")) for record in (head.records if key is None else head.value[key])]
     has_question = bool(found) and any(one.queries for one in found[0])
-    return has_question and not any(map(_find_sum, found)) and any(one.passages for many in found for one in many)
+    return has_question and not any(map(_find_doubt, found)) and any(one.passages for many in found for one in many)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -69,10 +77,8 @@ def read(source: Source) -> Iterator[Trace]:
         reader, searches = Conversation(source, expect_object(record, at)), list(_find_searches(record, at))
         if not searches:
             raise unexpected_value(at, "a question and the passages retrieved for it", record)
-        if place := _find_sum(searches):
-            raise InputError(
-                f"{place}: stands beside other passages of its question, and may repeat them; leave out one list"
-            )
+        if doubt := _find_doubt(searches):
+            raise InputError(f"{doubt}; write a record for each question, with one list of passages for each search")
         said = _find_asked(record) or searches[0].turn or " ".join(searches[0].queries)
         reader.user(said)
         for search in searches:
@@ -97,36 +103,44 @@ def _find_wrapper(value: Any) -> str | None:
 
     A turn of a conversation is not a record, and neither is a search of an object with a question.
     """
-    if not isinstance(value, dict) or _find_passages(value) or _find_asked(value):
+    if not isinstance(value, dict) or _find_passages(value) or _find_asked(value, _OWN):
         return None
+    names = _OWN if _find_asked(value) else _ASKED
     held = [
         key
         for key, members in value.items()
-        if tree.any_object(members, lambda one: bool(_find_passages(one) and _find_asked(one)))
+        if tree.any_object(members, lambda one: bool(_find_asked(one, names) and any(_find_searches(one, ""))))
     ]
     return held[0] if len(held) == 1 and "turn" not in held[0].lower() else None
 
 
-def _find_searches(value: Any, at: str, asked: str = "", turn: str = "", depth: int = _MAX_DEPTH) -> Iterator[_Search]:
-    """Yield the searches of a record, in its order; what was asked is in the object with the passages, or around it."""
+def _find_searches(
+    value: Any, at: str, holders: tuple[dict[str, Any], ...] = (), turn: str = "", depth: int = _MAX_DEPTH
+) -> Iterator[_Search]:
+    """Yield the searches of a record, in its order."""
     keys: list[str] = []
     if isinstance(value, dict):
-        asked, keys = _find_asked(value) or asked, _find_passages(value)
-        searched = next(filter(None, (extract_queries(value.get(name)) for name in _SEARCHED)), (asked,) * bool(asked))
+        holders, keys = (*holders, value), _find_passages(value)
         for key in [key for key in keys if value[key]] or keys[:1]:
-            yield _Search(searched, _read_passages(value[key]), f"{at}/{key}", turn)
+            yield _Search(holders, _read_passages(value[key]), f"{at}/{key}", turn)
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in inner if depth else ():
         if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
-            yield from _find_searches(held, f"{at}/{name}", asked, _find_asked(held) if is_turn else turn, depth - 1)
+            yield from _find_searches(held, f"{at}/{name}", holders, _find_asked(held) if is_turn else turn, depth - 1)
 
 
-def _find_sum(searches: list[_Search]) -> str:
-    """Return the place of a list of passages in an object with further ones; empty if there is none."""
-    holders = [one.at.rpartition("/")[0] + "/" for one in searches]
-    held = [sum(other.startswith(holder) for other in holders) for holder in holders]
-    return next((one.at for one, count in zip(searches, held, strict=True) if count > 1), "")
+def _find_doubt(searches: list[_Search]) -> str:
+    """Return why the searches of a record may not be those of one query: one is the sum of others, or each has a question."""
+    places = [one.at.rpartition("/")[0] + "/" for one in searches]
+    for one, place in zip(searches, places, strict=True):
+        if sum(other.startswith(place) for other in places) > 1:
+            return f"{one.at}: stands beside other passages of its question, and may repeat them"
+    record = searches[0].holders[0] if searches else {}
+    names = () if _find_asked(record, _OWN) else _OWN if _find_asked(record) else _ASKED
+    inner = [[_find_asked(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
+    asked = {next(filter(None, texts), "") for texts in inner}
+    return f"{searches[0].at}: the object holds several questions" if len(asked) > 1 else ""
 
 
 def _find_passages(value: dict[str, Any]) -> list[str]:
@@ -147,9 +161,9 @@ def _read_passages(held: Any) -> Any:
     return held
 
 
-def _find_asked(value: dict[str, Any]) -> str:
+def _find_asked(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
     """Return what the user asked: a text, or the parts of a prompt, in an object or in its input."""
     inner = tree.object_or_empty(value.get("inputRecord"))
-    held = (one.get(name) for one in (value, inner) for name in _ASKED)
+    held = (one.get(name) for one in (value, inner) for name in names)
     texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
