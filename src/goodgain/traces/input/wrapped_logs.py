@@ -42,13 +42,15 @@ def _rewrite(part: bytes) -> bytes:
 def _unwrap(record: Any) -> Any:
     """Return a recording's exchanges, or an exchange whose request and response are their bodies; else the same value."""
     log = record.get("log") if isinstance(record, dict) else None
-    if isinstance(log, dict) and isinstance(log.get("entries"), list):
-        return [_read_entry(entry) for entry in log["entries"] if isinstance(entry, dict)]
+    held = log.get("entries") if isinstance(log, dict) else None
+    entries = [entry for entry in held if isinstance(entry, dict)] if isinstance(held, list) else []
+    if any("request" in entry for entry in entries):
+        return list(map(_read_entry, entries))
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
         return record
-    held = {key: _find_body(record[key]) for key in ("request", "response")}
-    is_changed = isinstance(held["request"], dict) and any(held[key] is not record[key] for key in held)
-    return {**record, **held} if is_changed else record
+    bodies = {key: _find_body(record[key]) for key in ("request", "response")}
+    is_changed = isinstance(bodies["request"], dict) and any(bodies[key] is not record[key] for key in bodies)
+    return {**record, **bodies} if is_changed else record
 
 
 def _find_body(message: Any) -> Any:
