@@ -241,11 +241,12 @@ class _SessionReader(Conversation):
     def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
         if self._answered or not self._acted:
             self.user("")  # a stream holds no prompts: each result line ends a turn
+        is_first = not self._acted
         self._answered, self._acted = False, True
         model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
             self.tag = model
-        if message_id is None:
+        if not is_first and None in (message_id, self._message):  # the lines may be one message
             self.source.not_understood("message without an id (taken for a step)", f"{line.at}/message/id", "an id")
         if message_id is None or message_id != self._message:
             self.step(line.record.get("timestamp"))
