@@ -132,6 +132,19 @@ def _vector_store(pages: list[Page]) -> Any:
     }
 
 
+def _knowledge_base(pages: list[Page]) -> Any:
+    return {
+        "retrievalResults": [
+            {
+                "content": {"text": page.snippet},
+                "location": {"type": "WEB", "webLocation": {"url": page.url}},
+                "score": 0.5,
+            }
+            for page in pages
+        ]
+    }
+
+
 def _pictures(pages: list[Page]) -> Any:
     found = [{"type": "text", "name": page.title, "url": page.url, "content": page.snippet} for page in pages]
     return {"results": [{"type": "image", "name": "A dune", "url": "https://no.example/1.png"}, *found]}
@@ -202,6 +215,7 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
         lambda pages: [_hits(pages, lambda p, item: {"id": p.doc_id, "distance": 0.5, "entity": item})], _ALL,
     ),
     "passages of files": (_vector_store, ("doc_id", "title", "snippet")),
+    "passages of knowledge bases": (_knowledge_base, ("url", "snippet")),
     "results among pictures": (_pictures, _NO_ID),
 }  # fmt: skip
 
@@ -239,5 +253,6 @@ WRITTEN_BY = {
     "an object keyed by URL": "agents' own tools",
     "hits with an entity": "Milvus",
     "passages of files": "OpenAI's vector stores and file_search",
+    "passages of knowledge bases": "Amazon Bedrock",
     "results among pictures": "Linkup",
 }

@@ -86,26 +86,28 @@ _COUNTS = {
 }
 _COUNTS |= {
     "turn4/clarifying_question.json": [[2]],
+    "turn4/chatgpt_export.json": [[2]],
+    "turn4/cohere_v2.json": [[2]],
+    "turn4/exchange_url_body.json": [[2]],
     "turn4/gemini_contents_response.json": [[1]],
     "turn4/gemini_redirect_urls.json": [[2, 2, 2]],
+    "turn4/grouped_lists.json": [[3]],
+    "turn4/har.har": [[2]],
+    "turn4/loglines.json": [[2]],
+    "turn4/mcp_proxy.json": [[2]],
+    "turn4/mcp_result_repr.json": [[2]],
+    "turn4/pipeline_state.json": [[2]],
+    "turn4/promptfoo.json": [[2], [2]],
+    "turn4/rag_ctxs.jsonl": [[3], [3]],
     "turn4/spans/parallel_searches.jsonl": [[4, 1]],
 }
 #: Kinds of logs that no format reads yet: refused, and never read to a query without a search.
 _REFUSED = [
-    *(
-        "chatgpt_export.json",
-        "cohere_v2.json",
-        "exchange_url_body.json",
-        "flights.json",
-        "grouped_lists.json",
-        "har.har",
-    ),
-    *("hex_trace_ids.json", "int_trace_ids.json", "loglines.json", "mcp_result_repr.json", "pipeline_state.json"),
-    *("promptfoo.json", "python_dict_lines.log", "rag_ctxs.jsonl"),
+    *("flights.json", "hex_trace_ids.json", "int_trace_ids.json", "python_dict_lines.log"),
 ]
 #: Samples that are read in another way than a person reads them, or with a notice: no expectation holds them yet.
 _NOT_HELD = [
-    *("delegating_tools.json", "inspect_errored_samples.json", "mcp_proxy.json", "serper_in_cassette.json"),
+    *("delegating_tools.json", "inspect_errored_samples.json", "serper_in_cassette.json"),
     "spans/parallel_searches_with_title_model.jsonl",
     *("spans/tool_list_above_retriever.jsonl", "spans/tool_list_above_retriever_langfuse.json"),
 ]
@@ -115,9 +117,9 @@ needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples ar
 @needs_samples
 @pytest.mark.parametrize("name", _COUNTS)
 def test_a_sample_reads_to_what_a_person_counts(name: str) -> None:
-    results = read_traces(SAMPLES / name)
-    queries = results["query_id"].unique(maintain_order=True)
-    assert [[len(documents) for documents in by_iteration(results, query)] for query in queries] == _COUNTS[name]
+    for results in read_traces(SAMPLES / name).partition_by("system", maintain_order=True):
+        queries = results["query_id"].unique(maintain_order=True)
+        assert [[len(documents) for documents in by_iteration(results, query)] for query in queries] == _COUNTS[name]
 
 
 @needs_samples

@@ -45,6 +45,21 @@ def test_a_cassette_is_refused_with_what_to_write_instead(tmp_path: Path, conten
     assert said.endswith('write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}')
 
 
+def test_what_the_refusal_of_unknown_keys_advises_works(tmp_path: Path) -> None:
+    ferries = [{"ferry_number": "F1", "price": 5}, {"ferry_number": "F2", "price": 6}]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([*_CHAT[:2], {**_CHAT[2], "content": json.dumps(ferries)}]))
+    with pytest.raises(
+        InputError, match=r"each with doc_id, url, title or snippet .* or read it with parse= of read_traces"
+    ):
+        read_traces(path)
+    read = read_traces(path, parse=lambda output: [{"doc_id": one["ferry_number"]} for one in json.loads(output)])
+    search = {"query": "x", "results": [{"doc_id": one["ferry_number"]} for one in ferries]}
+    (tmp_path / "log.jsonl").write_text(json.dumps({"goodgain_trace": 1, "steps": [{"searches": [search]}]}))
+    for found in (read, read_traces(tmp_path / "log.jsonl")):
+        assert found["doc_id"].to_list() == ["F1", "F2"]
+
+
 def _write_exchanges(path: Path, answer: dict[str, Any]) -> Path:
     asked = {"model": "m", "messages": _CHAT[:1]}
     found = {"organic": [{"title": name, "link": f"https://a.example/{name}"} for name in ("one", "two")]}

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from goodgain.traces.tools import extract_queries
+from goodgain.traces.tools import ChosenTools, extract_queries
 
 #: The outcome of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
@@ -113,6 +113,11 @@ class ToolCall(msgspec.Struct, gc=False):
     def answered(self) -> bool:
         """Whether the log has the outcome of the call."""
         return self.output is not UNANSWERED or self.failed
+
+    def name_called_tool(self, tools: ChosenTools) -> None:
+        """Make the call of a proxy a call of the tool named in its arguments; answers must be paired before."""
+        if self.is_search is None and (called := tools.find_called(self.tool, self.arguments)) is not None:
+            self.tool, self.arguments = called
 
 
 class Step(msgspec.Struct, gc=False):

@@ -82,6 +82,19 @@ _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SIGNS = re.compile(r"[\W_]+")
 
+#: Names of tools that call the tool named in their arguments: `call_tool`, `execute-tool`, `use_mcp_tool`. They have words
+#: of both sets and no others: `log_tool_call` and `create_tool` do something else with a tool, `run` runs programs.
+_CALL_WORDS = {"call", "execute", "exec", "run", "use", "invoke", "mcp"}
+_CALLED_WORDS = {
+    *("tool", "tools", "function", "action", "mcp", "server", "proxy", "gateway", "remote", "dynamic", "external"),
+}
+#: Arguments of such a tool with the name of the tool that is called, and with its arguments.
+_CALLED_KEYS = ("toolname", "tool", "functionname", "function", "actionname", "action", "name")
+_PASSED_KEYS = (
+    *("arguments", "args", "params", "parameters", "input"),
+    *("toolinput", "toolarguments", "toolargs", "toolparams"),
+)
+
 #: Arguments that hold the query, the best first.
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
 
@@ -106,11 +119,36 @@ def decide_tool(name: str) -> Decision:
     known = _TABLE.get(_normalise_name(name))
     if known is not None:
         return known
-    words = [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
+    words = _split_name(name)
     is_other = not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words)
     if not is_other and not _SEARCH_WORDS.isdisjoint(words):
         return SEARCH
     return NOT_SEARCH if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else OPEN
+
+
+def _split_name(name: str) -> list[str]:
+    return [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
+
+
+@lru_cache(maxsize=4096)
+def _calls_other_tools(name: str) -> bool:
+    words = set(_split_name(name))
+    return words <= _CALL_WORDS | _CALLED_WORDS and all(map(words.intersection, (_CALL_WORDS, _CALLED_WORDS)))
+
+
+def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
+    """Return the tool that a call of a proxy calls, and the arguments passed on; None for a call of any other tool.
+
+    >>> _find_called_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
+    ('search_wiki', {'query': 'dunes'})
+    """
+    if not _calls_other_tools(name) or not isinstance(asked := parse_if_json(arguments), dict):
+        return None
+    held = {_normalise_name(key): value for key, value in reversed(asked.items())}
+    called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
+    passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
+    passed_on = next((one for one in passed if isinstance(one, dict)), None)
+    return None if called is None or passed_on is None else (called, passed_on)
 
 
 def is_known_tool(name: str) -> bool:
@@ -187,6 +225,11 @@ class ChosenTools:
         """Return whether a tool opens a document."""
         found = self.find(name)
         return found == OPEN if found is not None else is_open_tool(name) and not self(name)
+
+    def find_called(self, name: str, arguments: Any) -> tuple[str, Any] | None:
+        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself."""
+        is_decided = self.find(name) is not None or self(name)
+        return None if is_decided else _find_called_tool(name, arguments)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
         """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide.

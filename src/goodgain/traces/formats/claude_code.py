@@ -68,6 +68,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_session_line(record: dict[str, Any]) -> bool:
+    if "loglines" in record:
+        return tree.any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
     if isinstance(record.get("message"), dict) and "uuid" in record:
         return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
     return "session_id" in record and (
@@ -115,7 +117,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_lines(source: Source) -> Iterator[_Line]:
     """Yield the lines of a file once: resumed sessions repeat lines."""
     seen: set[str] = set()
-    for record, at in tree.read_records(source):
+    for record, at in _walk_lines(source):
         with source.handle_errors():
             record = expect_object(record, at)
             line_id = expect_id(record.get("uuid"), f"{at}/uuid")
@@ -130,6 +132,13 @@ def _read_lines(source: Source) -> Iterator[_Line]:
             side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
             kind, message_id = as_word(record.get("type")), as_word(message.get("id"))
             yield _Line(record, at, line_id, parent, kind, message, message_id, calls, answers, side)
+
+
+def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
+    """Yield the lines of a session, or those that an export holds in one object under `loglines`."""
+    for record, at in tree.read_records(source):
+        is_export = isinstance(record, dict) and "loglines" in record
+        yield from tree.walk_list(record, "loglines", at) if is_export else [(record, at)]
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
@@ -232,11 +241,12 @@ class _SessionReader(Conversation):
     def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
         if self._answered or not self._acted:
             self.user("")  # a stream holds no prompts: each result line ends a turn
+        is_first = not self._acted
         self._answered, self._acted = False, True
         model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
             self.tag = model
-        if message_id is None:
+        if not is_first and None in (message_id, self._message):  # the lines may be one message
             self.source.not_understood("message without an id (taken for a step)", f"{line.at}/message/id", "an id")
         if message_id is None or message_id != self._message:
             self.step(line.record.get("timestamp"))

@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: message lists with `tool_calls`, as vLLM, LiteLLM, Groq, Haystack and most agents log them.
 
 An assistant message is a step, a user message a turn. Also read: `function_call` with the function role, Groq's
-`executed_tools`, Haystack's message parts, and recorded exchanges.
+`executed_tools`, Haystack's message parts, and recorded exchanges, also those of Cohere (v2) and Ollama.
 
 Lost: Ids, URLs and scores that the tool did not write. Searches of search models are unrecorded.
 Query id: The `id` beside the messages, but not that of an answer (`chatcmpl-...`). The system is the `model`.
@@ -123,7 +123,16 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self.model = tree.object_or_empty(record).get("model")
 
     @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return an exchange whose response has `choices` or, from Cohere and Ollama, one `message`."""
+        found = super().split(record) or vendor_exchanges.split_exchange(record, cls.asked, "message")
+        is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
+        return found if is_whole else None
+
+    @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+        if "choices" not in response:
+            return [(expect_object(response.get("message"), f"{at}/message"), f"{at}/message")]
         first = next(tree.walk(response["choices"], f"{at}/choices"), ({}, ""))[0]
         return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
 
@@ -143,7 +152,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self.tag = self.tag or tree.text_or_none(self.model)
         self.spend(exchange.response.get("usage"))
         self.read_all(exchange.answer)
-        self.report_unread("a response", exchange.response, exchange.response_at, ("choices",))
+        self.report_unread("a response", exchange.response, exchange.response_at, ("choices", "message"))
         self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
 
     def _end(self, at: str) -> None:

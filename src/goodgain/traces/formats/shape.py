@@ -66,6 +66,8 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     found = log.finder.pair(found)
     if not any(one.call or one.traces for one in found):
         return
+    for call in (one.call for one in found if one.call):
+        call.name_called_tool(source.is_search)
     made = [one.call.tool for one in found if one.call]
     if not any(one.traces for one in found) and not any(map(source.is_search, made)):
         shown = ", ".join(f"{tool} {count}" for tool, count in Counter(made).most_common(5))
@@ -132,6 +134,8 @@ class _Log:
             return None
         unknown = inner.take_unknown()
         made = _list_calls(traces)
+        for call in made:
+            call.name_called_tool(self.source.is_search)
         if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
             return None
         traces[0].unknown += unknown

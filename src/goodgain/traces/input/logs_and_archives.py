@@ -33,12 +33,13 @@ from goodgain.files.opening import (
 from goodgain.files.table_reading import read_container
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
+from goodgain.traces.input.wrapped_logs import is_wrapped, unwrap_log
 
 #: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: Endings of files of traces, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".har", ".parquet", ".db", ".sqlite")
 #: All endings of such files.
 LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
@@ -231,13 +232,19 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Return a log; for a stream of events, the answer in it."""
-    if not (log.head.kind == "events" or _has_event_lines(log.head)):
+    """Return a log; for a stream of events, the answer in it; for a log in a wrapping, what is in it."""
+    is_stream = log.head.kind == "events" or _has_event_lines(log.head)
+    if not is_stream and not is_wrapped(log.head):
         return log
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
-        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write one answer per file")
+        what = "stream of events" if is_stream else "recording"
+        raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write its answers to several files")
+    if not is_stream:
+        inside = unwrap_log(log.head, content)
+        head = FileHead(log.head.name, inside[:MAX_HEAD], whole=len(inside) <= MAX_HEAD)
+        return Log(log.path, head, lambda: BytesIO(inside))
     assembled = assemble_stream(content.decode("utf-8", "replace"))
     if assembled is None:
         return log

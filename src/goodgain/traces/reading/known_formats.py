@@ -4,6 +4,7 @@ A format is a module in the folder `formats`, or an object of the entry point gr
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have:
 
 - `ITERATION`: the default iteration;
+- `INSIDE`: False if only whole files have the format, not values inside them;
 - `find(directory) -> list[Path]`: the files to read, one per trace, if a directory as a whole has the format; else none.
 """
 
@@ -39,6 +40,7 @@ class Format:
     iteration: str
     find: Callable[[Path], list[Path]]
     is_plugin: bool
+    is_inside: bool
 
 
 @lru_cache(maxsize=1)
@@ -74,6 +76,7 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
         iteration=getattr(adapter, "ITERATION", "step"),
         find=getattr(adapter, "find", lambda directory: []),
         is_plugin=is_plugin,
+        is_inside=getattr(adapter, "INSIDE", True),
     )  # fmt: skip
 
 
@@ -108,7 +111,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
     """Return the function that reads a value, if exactly one format claims it."""
-    claims = _find_claims(Path(head.name), head)
+    claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 
 

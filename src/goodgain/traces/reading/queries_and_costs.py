@@ -39,6 +39,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     """Read the queries of a trace: its last turn, its last turn that searched, or all its turns."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
+    for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
+        call.name_called_tool(options.tool_rule)
     used = _choose_turns(trace, options)
     if options.query_text is not None:
         _set_question(trace, used[0], options.query_text)
@@ -186,9 +188,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
-            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results "
-            "(docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool does not search, name those "
-            f"that do with {spell('tools')}"
+            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results, each with "
+            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool "
+            f"does not search, name those that do with {spell('tools')}"
         )
     if outcome.unread:
         summary.count("unread", place, outcome.unread)

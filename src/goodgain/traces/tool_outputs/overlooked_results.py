@@ -138,6 +138,21 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
     return None
 
 
+def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
+    """Return the lists of results that all objects hold under one key; None if no key or several keys hold such lists.
+
+    A tool that was asked several queries returns an object for each, with a key of the tool's own.
+    """
+    keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
+    lists = [[member.get(key) for member in members] for key in keys]
+    found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
+    return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # they are lists of objects
+
+
+def _are_results(members: Any) -> bool:
+    return isinstance(members, list) and all(isinstance(one, dict) and _find_name(one, in_list=True) for one in members)
+
+
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that may be further results:
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
+from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_if_json
 from goodgain.traces.expected_values import as_number, describe, format_place
 from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs import text_blocks as blocks
@@ -35,7 +35,11 @@ from goodgain.traces.tool_outputs.outcomes import (
     says_nothing_found,
     strip_heading,
 )
-from goodgain.traces.tool_outputs.overlooked_results import find_overlooked_addresses, find_overlooked_objects
+from goodgain.traces.tool_outputs.overlooked_results import (
+    find_overlooked_addresses,
+    find_overlooked_objects,
+    find_unnamed_lists,
+)
 from goodgain.traces.tool_outputs.result_objects import (
     Object,
     has_identity,
@@ -264,11 +268,16 @@ class _OutputReader(NamedTuple):
         members = next((found for found in known if found is not None), members)
         results = read_objects(members, self.at)
         if results is None:
-            return UNPARSED
+            return self.read_unnamed_lists(members, depth)
         if list not in map(type, chain.from_iterable(map(dict.values, members))):
             return Outcome("ok", results)  # nothing can be overlooked
         found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
         return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
+
+    def read_unnamed_lists(self, members: list[Object], depth: int) -> Outcome:
+        """Read the lists of results of several queries under a key that only their tool knows."""
+        lists = find_unnamed_lists(members) if self.reads_ids and not any(map(has_error, members)) else None
+        return UNPARSED if lists is None else self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
         """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
@@ -283,6 +292,9 @@ class _OutputReader(NamedTuple):
                 blocks.append(part["citations"])
             elif kind == "resource":
                 blocks.append([part.get("resource")])
+            elif kind == "document" and isinstance(held := part.get("document"), dict) and "data" in held:  # Cohere
+                data = parse_if_json(held["data"])
+                blocks.append([{"id": held.get("id"), **(data if isinstance(data, dict) else {"text": data})}])
             elif kind in ("resource_link", "document"):
                 blocks.append([part])
             elif kind not in ("image", "audio"):
@@ -322,7 +334,9 @@ class _OutputReader(NamedTuple):
             return EMPTY
         if has_error(item):
             return ERROR
-        return EMPTY if is_whole and counts_nothing(item) else UNPARSED
+        if is_whole:
+            return EMPTY if counts_nothing(item) else UNPARSED
+        return UNPARSED if lists or says_nothing_found(item) else self.read_unnamed_lists([item], depth)
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:

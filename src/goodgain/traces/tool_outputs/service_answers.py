@@ -165,6 +165,19 @@ def _read_openai_files(hits: list[Object]) -> list[Object] | None:
     ]  # fmt: skip
 
 
+def _read_bedrock(hits: list[Object]) -> list[Object] | None:
+    """Read passages of Bedrock's knowledge bases: the text in `content`, the address in an object in `location`."""
+    if not all(isinstance(content := hit.get("content"), dict) and "text" in content for hit in hits):
+        return None
+    found = []
+    for hit in hits:
+        places = hit["location"].values() if isinstance(hit.get("location"), dict) else ()
+        inner = [value for place in places if isinstance(place, dict) for value in place.values()]
+        url = next((value for value in inner if isinstance(value, str) and "://" in value), None)
+        found.append({**hit, "content": hit["content"]["text"], **({"url": url} if url else {})})
+    return found
+
+
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Leave out the pictures among typed results, which have a name and an address, and no text."""
     kept = [hit for hit in hits if not _is_picture(hit)]
@@ -186,5 +199,6 @@ OBJECT_SHAPES: dict[str, Callable[[Object], list[Any] | None]] = {
 HIT_SHAPES: dict[str, Callable[[list[Object]], list[Object] | None]] = {
     "hits with an entity": _read_milvus,
     "passages of files": _read_openai_files,
+    "passages of knowledge bases": _read_bedrock,
     "results among pictures": _leave_out_pictures,
 }

@@ -29,7 +29,7 @@ _PYTHON_WORD = re.compile(
     re.VERBOSE,
 )
 _PYTHON_START = re.compile(r"[\[{(]|[A-Za-z_][\w.]{0,80}\((?![\s)])")
-_FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[\[{]")
+_FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[^\s=]")
 _CONSTANTS = {"None": None, "True": True, "False": False, "nan": None, "inf": None}
 _FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULTILINE)
 #: Where a value after prose may begin: at the beginning of a line, or after a colon; and how JSON begins there.
@@ -38,13 +38,13 @@ _JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
 _MAX_STARTS = 20
 
 
-def _read_python(text: str) -> tuple[Any, str] | None:
+def read_python(text: str) -> tuple[Any, str] | None:
     """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments.
 
     The text is checked word by word before it is parsed: only brackets nest, and not deep.
     """
-    if _FIELD_START.match(text):
-        text = f"Printed({text})"  # pydantic prints the fields of an object without its name
+    if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
+        text = f"Printed({_separate_fields(text)})"
     # pymilvus prints `data: [...]`, then the cost of the search.
     text = text.removeprefix("data: ").partition(",extra_info: ")[0] if text.startswith("data: [") else text
     if _PYTHON_START.match(text) is None or len(text) > _MAX_PYTHON or not _is_python_notation(text):
@@ -56,6 +56,18 @@ def _read_python(text: str) -> tuple[Any, str] | None:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return (value, "") if isinstance(value, (list, dict)) else None
+
+
+def _separate_fields(text: str) -> str:
+    """Write commas between the fields of an object as pydantic prints it, without its name: `meta=None content=[..]`."""
+    at = depth = 0
+    words: list[str] = []
+    while found := _PYTHON_WORD.match(text, at):
+        sign = found["sign"] or ""
+        depth += (sign in "[({" and sign != "") - (sign in "])}" and sign != "")
+        words.append("," if depth == 0 and found[0] == " " and words[-1] != "," else found[0])
+        at = found.end()
+    return "".join(words) + text[at:]
 
 
 def _is_python_notation(text: str) -> bool:
@@ -122,7 +134,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
             value = loads(inside)
         except NotJSONError:
             many = parse_concatenated(inside)
-            found = (many, "") if many is not None else _read_python(inside)
+            found = (many, "") if many is not None else read_python(inside)
             if found is None:
                 return None
             value = found[0]
@@ -157,7 +169,7 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
 
 #: The readers by their names in the docs, in the order tried.
 NOTATIONS: dict[str, Callable[[str], tuple[Any, str] | None]] = {
-    "Python's notation": _read_python,
+    "Python's notation": read_python,
     "JSON in a code fence": _read_fences,
     "JSON behind prose": _read_behind_prose,
 }

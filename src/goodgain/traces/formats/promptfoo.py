@@ -1,0 +1,63 @@
+"""Results of promptfoo (`promptfoo eval -o results.json`) whose outputs are lists of results, from a provider that retrieves.
+
+A test is a query, a provider a system: one search. An output in prose is an answer, not a search.
+
+Lost: Assertions and their scores.
+Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` of the k-th test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.records_by_key import find_question
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import expect_object, find_id, id_or_none
+from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are results of tests whose output is a list."""
+    return any(isinstance(_find_output(row), list) for record in head.objects for row, _ in _walk_rows(record, ""))
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a test and provider."""
+    tests: dict[Any, str] = {}
+    rows = [one for record, at in tree.read_records(source) for one in _walk_rows(expect_object(record, at), at)]
+
+    def read_row(row: Any, at: str) -> Trace:
+        asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
+        test = id_or_none(row.get("testIdx")) or repr(asked)
+        query_id = tests.setdefault(test, find_id(asked) or f"{source.name}-{len(tests) + 1}")
+        provider = row["provider"]
+        tag = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
+        prompt = tree.object_or_empty(row.get("prompt"))
+        question = find_question(asked) or tree.message_text(prompt.get("raw"))
+        reader.user(question)
+        reader.step()
+        call = reader.call(ToolCall("retrieval", f"{at}/response/output", is_search=True, queries=(question,)))
+        call.output, call.failed = _find_output(row), bool(row.get("error"))
+        return reader.trace(at, query_id=query_id, tag=tag)
+
+    for row, at in rows:
+        yield from source.read_numbered(read_row, row, at)
+
+
+def _walk_rows(record: dict[str, Any], at: str) -> Iterator[tree.Placed]:
+    """Yield the results of tests in an export, or the one that a line is."""
+    path = "results/results" if isinstance(record.get("results"), dict) else "results"
+    members, found_at = tree.find_list(record, path)
+    for row, row_at in tree.walk(members, f"{at}{found_at}") if members is not None else [(record, at)]:
+        if "provider" in row and "vars" in row and "response" in row:
+            yield row, row_at
+
+
+def _find_output(row: dict[str, Any]) -> Any:
+    output = parse_if_json(tree.object_or_empty(row.get("response")).get("output", UNANSWERED))
+    return tree.or_unanswered(output)
