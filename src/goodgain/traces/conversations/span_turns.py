@@ -288,6 +288,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
+    models: list[tuple[Step, Span]] = []
+    running: list[Span] = []
     for span in root.spans:
         above = tuple(iterate_ancestors(span, by_id))
         if any(id(one) in lists for one in above):
@@ -299,7 +301,14 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
         if span.kind == "LLM":
             seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
             usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
-            steps.append(Step(usage=usage))
+            # A model beside a running tool, which calls nothing, writes a title or checks a rule: it is not the agent's.
+            is_beside = any(one.parent_id == span.parent_id and one.end > span.start for one in running)
+            if is_beside and not span.attributes[_CALLS]:
+                steps[-1].usage = add_usages(steps[-1].usage, usage)
+            else:
+                steps.append(Step(usage=usage))
+                running = []
+            models.append((steps[-1], span))
         elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
             retrievals.append((span, read_retrieval(span, remedy)))
             steps[-1].calls.append(retrievals[-1][1])
@@ -311,12 +320,13 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             replaced = siblings[-1] if siblings else retrievals[-1][1]
             if documents := read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
+        running += [span] if span.kind in ("RETRIEVER", "TOOL") else []
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
             begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
             tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
     for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
         steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
-    _add_calls_without_spans(source, root, steps)
+    _add_calls_without_spans(source, root, models, has_calls=any(step.calls for step in steps))
     return steps
 
 
@@ -335,19 +345,15 @@ def _find_tools_with_lists(source: Source, root: _Root, callers: set[int]) -> se
     }
 
 
-def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
+def _add_calls_without_spans(source: Source, root: _Root, models: list[tuple[Step, Span]], *, has_calls: bool) -> None:
     """Add the searches that models called and no span answers, if no call is known or all tool spans name their calls.
 
     Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
-    if any(step.calls for step in steps) and (not answered or "None" in answered):
+    if has_calls and (not answered or "None" in answered):
         return
-    made = {
-        call_id: (step, call)
-        for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
-        for call_id, call in span.attributes[_CALLS].items()
-    }
+    made = {call_id: (step, call) for step, span in models for call_id, call in span.attributes[_CALLS].items()}
     for call_id, (step, call) in made.items():
         if call_id not in answered and source.is_search(call["name"]):
             step.calls.append(ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN))
