@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes, read_invoked
+from goodgain.traces.conversations.span_calls import (
+    StepFinder,
+    find_given_way,
+    find_tool_name,
+    is_inside_its_copy,
+    make_uncounted,
+    read_documents,
+    read_retrieval,
+    read_tool,
+)
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, Attributes, read_invoked
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
-from goodgain.traces.expected_values import expect_text, format_place, id_or_none
+from goodgain.traces.expected_values import format_place, id_or_none
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 
@@ -275,8 +284,9 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
-    # A tool above a retriever is not a second search.
-    callers = {id(above) for span in root.select_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
+    given_way = find_given_way(source, root.spans, by_id)
+    holders = {id(tool) for tool in given_way.values() if tool is not None}
+    finder = StepFinder(_CALLS, CALL_ID)
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
@@ -288,20 +298,28 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
         if span.kind == "LLM":
             seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
             usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
+            finder.add_model(span, len(steps))
             steps.append(Step(usage=usage))
-        elif span.kind == "RETRIEVER" and not _is_inside_its_copy(span, above):
-            retrievals.append((span, _read_retrieval(span, remedy)))
-            steps[-1].calls.append(retrievals[-1][1])
-        elif span.kind == "TOOL" and id(span) not in callers and not _is_inside_its_copy(span, above):
-            steps[-1].calls += _read_invoked(source, root, span, remedy) or [_read_tool(span, remedy)]
+        index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
+        if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
+            call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, remedy)
+            steps[index].calls.append(make_uncounted(call, given_way[id(span)]))
+        elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
+            retrievals.append((span, read_retrieval(span, remedy)))
+            steps[index].calls.append(retrievals[-1][1])
+        elif span.kind == "TOOL" and (id(span) in holders or not is_inside_its_copy(span, above)):
+            calls = _read_invoked(source, root, span, remedy) or [read_tool(span, remedy)]
+            if id(span) in holders:
+                calls[0].is_search = True
+            steps[index].calls += calls
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
-            if documents := _read_documents(span, "reranker.output_documents"):
+            if documents := read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
-            begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
-            tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
+            begin, end = tool_times.get(index, (span.start, span.end))
+            tool_times[index] = min(begin, span.start), max(end, span.end)
     for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
         steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
     _add_calls_without_spans(source, root, steps)
@@ -326,46 +344,9 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
             step.calls.append(ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN))
 
 
-def _is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
-    """Return whether a span is below one of the same call: an MCP server's tool below the agent's."""
-    if span.kind == "RETRIEVER":  # the agent saw the outer one's list
-        return any(one.kind == "RETRIEVER" and _read_retrieval(one, "").answered for one in above)
-    name = _find_tool_name(span)
-    return any(one.kind == "TOOL" and _find_tool_name(one) == name and _read_tool(one, "").answered for one in above)
-
-
-def _read_retrieval(span: Span, remedy: str) -> ToolCall:
-    documents = _read_documents(span, "retrieval.documents") or _read_documents(span, "gen_ai.retrieval.documents")
-    name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
-    query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = tree.or_unanswered(span.get("output.value")), tree.or_unanswered(None)
-    if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
-        value = parse_if_json(found)
-        wholes = tree.objects_in(value.get("documents") if isinstance(value, dict) else value)
-        if len(wholes) == len(documents) and any(document.get("id") is None for document in documents):
-            documents = [  # LangChain writes ids only in the span's output
-                {**{key: member for key, member in whole.items() if member is not None}, **document}
-                for document, whole in zip(documents, wholes, strict=True)
-            ]
-        found, spare = documents, found
-    failed = span.failed and not documents
-    remedy = span.attributes.get(REMEDY, remedy)
-    return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
-
-
-def _read_documents(span: Span, name: str) -> list[Attributes]:
-    documents = [
-        {key.removeprefix("document."): value for key, value in document.items()} for document in span.get_objects(name)
-    ]
-    for document in documents:
-        if isinstance(document.get("metadata"), str):
-            document["metadata"] = parse_if_json(document["metadata"])
-    return documents
-
-
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
     """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
-    is_invoker = str(_find_tool_name(span)).replace("_", "").lower().startswith(_INVOKER)
+    is_invoker = str(find_tool_name(span)).replace("_", "").lower().startswith(_INVOKER)
     if not is_invoker or any(
         span is above for tool in root.select_kind("TOOL") for above in iterate_ancestors(tool, root.by_id)
     ):
@@ -376,25 +357,3 @@ def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[
         expected = "messages as JSON, each with a tool_call_result"
         source.not_understood("output of several tools in one span", span.at, expected)
     return calls
-
-
-def _find_tool_name(span: Span) -> Any:
-    return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
-
-
-def _read_tool(span: Span, remedy: str) -> ToolCall:
-    output = span.get("output.value")
-    if output is None:
-        output = span.get("gen_ai.tool.call.result")
-    value = tree.object_or_empty(parse_if_json(output))
-    body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    # LangChain's instrumentation writes its message.
-    message = body if {"content", "tool_call_id"} <= body.keys() else {}
-    content, artifact = message.get("content"), message.get("artifact")
-    found = tree.or_unanswered(output if content is None else content)
-    first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
-    arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
-    return ToolCall(
-        expect_text(_find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
-        failed=span.failed or message.get("status") == "error", remedy=remedy,
-    )  # fmt: skip
