@@ -100,6 +100,9 @@ _COUNTS |= {
     "turn4/promptfoo.json": [[2], [2]],
     "turn4/rag_ctxs.jsonl": [[3], [3]],
     "turn4/spans/parallel_searches.jsonl": [[4, 1]],
+    "turn4/spans/parallel_searches_with_title_model.jsonl": [[4, 1]],
+    "turn4/spans/tool_list_above_retriever.jsonl": [[2]],
+    "turn4/spans/tool_list_above_retriever_langfuse.json": [[2]],
 }
 #: Kinds of logs that no format reads yet: refused, and never read to a query without a search.
 _REFUSED = [
@@ -108,8 +111,6 @@ _REFUSED = [
 #: Samples that are read in another way than a person reads them, or with a notice: no expectation holds them yet.
 _NOT_HELD = [
     *("delegating_tools.json", "inspect_errored_samples.json", "serper_in_cassette.json"),
-    "spans/parallel_searches_with_title_model.jsonl",
-    *("spans/tool_list_above_retriever.jsonl", "spans/tool_list_above_retriever_langfuse.json"),
 ]
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not beside the checkout ({SAMPLES})")
 

@@ -92,7 +92,7 @@ def test_two_retrievers_below_one_tool_are_told_and_their_names_choose_them(tmp_
     log.retriever(tool)
     log.retriever(tool)
     _, summary = log.read(tmp_path)
-    assert "retrievals below tools that gave the agent a list of their own: 2, not counted" in str(summary)
+    assert "dense (inside search, which counts) 2: not a search" in str(summary)
     assert log.documents(tmp_path, tools=["dense"]) == FOUND * 2
 
 

@@ -63,7 +63,6 @@ class Summary(msgspec.Struct):
     lost_ids: list[str] = msgspec.field(default_factory=list)
     passed_over: int = 0
     other_roots: int = 0
-    inner_retrievals: int = 0
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     costs_read: int = 0
     costs_known: int = 0
@@ -193,11 +192,6 @@ class Summary(msgspec.Struct):
             yield f"traces that broke off, by their logs: {self.broken_off}"
         if self.passed_over:
             yield f"{self.passed_over} exchanges with other endpoints passed over"
-        if self.inner_retrievals:
-            yield (
-                f"retrievals below tools that gave the agent a list of their own: {self.inner_retrievals}, not counted; "
-                f"{spell('tools')} with their names counts them instead"
-            )
         if self.other_roots:
             yield f"{self.other_roots} root spans with no span of a known kind passed over"
         if self.unknown:

@@ -1,16 +1,106 @@
-"""Reads the calls of tools and retrievers that spans record."""
+"""Reads calls from the spans of tools and retrievers, and decides which of two nested spans is the search."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_vocabularies import REMEDY, Attributes
-from goodgain.traces.conversations.spans import Span
+from goodgain.traces.conversations.spans import Span, iterate_ancestors
 from goodgain.traces.expected_values import expect_text
+from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
-from goodgain.traces.tool_outputs.readers import read_output
+from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
+
+
+def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
+    """Return the spans that do not count as searches, by `id()`: retrievers with the tool that counts, tools with None.
+
+    The agent saw what its tool returned. The outermost tool with a list of its own counts, and not the retrievers below it.
+    If a model ran in a tool, only the innermost tool may count. Any other tool gives way to its retrievers. An agent between
+    the two also read what the retrievers found, so they count. Retrievers that the caller names as search tools count too.
+    """
+    with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
+    given_way: dict[int, Span | None] = {}
+    holders: set[int] = set()
+    for span in spans:
+        if span.kind != "RETRIEVER":
+            continue
+        above = list(iterate_ancestors(span, by_id))
+        given_way |= {id(one): None for one in above if one.kind == "TOOL"}
+        if source.is_search.find(read_retrieval(span, "").tool) is not None:
+            continue
+        agent = next((place for place, one in enumerate(above) if one.kind == "AGENT"), len(above))
+        tools = [one for one in above[:agent] if one.kind == "TOOL"]
+        for tool in [*(one for one in reversed(tools) if id(one) not in with_model), *tools[:1]]:
+            if id(tool) in holders or _has_own_list(source, tool, has_model=id(tool) in with_model):
+                holders.add(id(tool))
+                given_way[id(span)] = tool
+                break
+    return {key: tool for key, tool in given_way.items() if key not in holders}
+
+
+def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
+    """Return whether the output of a tool above a retriever is a list of results, and not text about them.
+
+    What a tool with a model below it says in text is an answer, even if it has links. A name that is not a search's is one
+    only with two or more results that have ids.
+    """
+    call = read_tool(tool, "")
+    is_text = isinstance(parse_if_json(call.output), str)
+    if call.output in (UNANSWERED, None, "") or (is_text and has_model):
+        return False
+    if not source.is_search(call.tool):
+        may_search = source.is_search.rule is not None and not has_model and not is_text
+        return may_search and source.is_search.find(call.tool) is None and looks_like_results(call.output, call.at)
+    try:
+        found = read_output(call.output, call.at)
+    except InputError:
+        return False
+    named = all(one.doc_id or one.url or one.title for one in found.results)
+    is_list = named or (len(found.results) > 1 and not is_text)
+    return found.status == "empty" or (found.status == "ok" and is_list)
+
+
+def make_uncounted(call: ToolCall, above: Span | None = None) -> ToolCall:
+    """Return a call of the summary only: another span, such as the tool above, is the search."""
+    below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
+    return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
+
+
+class StepFinder:
+    """Finds the step of each call: ids of calls and parents decide before time.
+
+    A call belongs to the model's answer that has its id. Else one that starts while another call of its parent runs is
+    parallel to that, even if a model began between them, unless this model called a tool of its name. Else it belongs to
+    the latest model.
+    """
+
+    def __init__(self, calls_key: str, id_key: str) -> None:
+        self.calls_key, self.id_key = calls_key, id_key
+        self._by_call: dict[str, int] = {}
+        self._names: set[Any] = set()
+        self._ends: dict[int, int] = {}
+        self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
+
+    def add_model(self, span: Span, index: int) -> None:
+        """Report the span of a model, which begins the step of this index."""
+        made = span.attributes[self.calls_key]
+        self._ends[index] = span.end
+        self._by_call |= dict.fromkeys(made, index)
+        self._names = {call["name"] for call in made.values()}
+
+    def find(self, span: Span, latest: int) -> int:
+        """Return the index of the step of a tool's or retriever's span."""
+        end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
+        is_parallel = span.start < end and find_tool_name(span) not in self._names
+        index = self._by_call.get(str(span.get(self.id_key)), running if is_parallel else latest)
+        # Where a model "ends" after its calls begin, the ends of spans say nothing about what ran in parallel.
+        until = span.end if self._ends.get(index, 0) <= span.start else 0
+        self._running[span.trace_id, span.parent_id] = max(end, until) if index == running else until, index
+        return index
 
 
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
@@ -22,6 +112,7 @@ def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
 
 
 def read_retrieval(span: Span, remedy: str) -> ToolCall:
+    """Return the search of a retriever's span."""
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
@@ -40,17 +131,8 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
     return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
 
 
-def has_own_list(span: Span) -> bool:
-    """Return whether the output of a tool is a list of results with ids or URLs, or reports that nothing was found."""
-    call = read_tool(span, "")
-    if not call.answered or call.failed:
-        return False
-    found = read_output(call.output, span.at)
-    named = all(result.doc_id or result.url for result in found.results)
-    return found.status == "empty" or (found.status == "ok" and named)
-
-
 def read_documents(span: Span, name: str) -> list[Attributes]:
+    """Return the documents in a list attribute of a span."""
     documents = [
         {key.removeprefix("document."): value for key, value in document.items()} for document in span.get_objects(name)
     ]
@@ -61,10 +143,12 @@ def read_documents(span: Span, name: str) -> list[Attributes]:
 
 
 def find_tool_name(span: Span) -> Any:
+    """Return the name of a tool: from an attribute of its span, else the name of the span."""
     return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
 
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
+    """Return the call in the span of a tool."""
     output = span.get("output.value")
     if output is None:
         output = span.get("gen_ai.tool.call.result")

@@ -14,9 +14,11 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_calls import (
+    StepFinder,
+    find_given_way,
     find_tool_name,
-    has_own_list,
     is_inside_its_copy,
+    make_uncounted,
     read_documents,
     read_retrieval,
     read_tool,
@@ -282,78 +284,61 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
-    # A tool above a retriever is not a second search, unless the agent saw a list of the tool's own.
-    callers = {id(above) for span in root.select_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
-    callers -= (lists := _find_tools_with_lists(source, root, callers))
+    given_way = find_given_way(source, root.spans, by_id)
+    holders = {id(tool) for tool in given_way.values() if tool is not None}
+    finder = StepFinder(_CALLS, CALL_ID)
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
-    models: list[tuple[Step, Span]] = []
-    running: list[Span] = []
     for span in root.spans:
         above = tuple(iterate_ancestors(span, by_id))
-        if any(id(one) in lists for one in above):
-            source.summary.count("inner_retrievals", format_place(span.at), int(span.kind == "RETRIEVER"))
-            continue
         asks_database = span.get("db.system") is not None
         if span.unknown and not (asks_database and any(one.kind in ("TOOL", "RETRIEVER") for one in above)):
             source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
         if span.kind == "LLM":
             seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
             usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
-            # A model beside a running tool, which calls nothing, writes a title or checks a rule: it is not the agent's.
-            is_beside = any(one.parent_id == span.parent_id and one.end > span.start for one in running)
-            if is_beside and not span.attributes[_CALLS]:
-                steps[-1].usage = add_usages(steps[-1].usage, usage)
-            else:
-                steps.append(Step(usage=usage))
-                running = []
-            models.append((steps[-1], span))
+            finder.add_model(span, len(steps))
+            steps.append(Step(usage=usage))
+        index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
+        if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
+            call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, remedy)
+            steps[index].calls.append(make_uncounted(call, given_way[id(span)]))
         elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
             retrievals.append((span, read_retrieval(span, remedy)))
-            steps[-1].calls.append(retrievals[-1][1])
-        elif span.kind == "TOOL" and id(span) not in callers and not is_inside_its_copy(span, above):
-            steps[-1].calls += _read_invoked(source, root, span, remedy) or [read_tool(span, remedy)]
-            steps[-1].calls[-1].is_search = id(span) in lists or None
+            steps[index].calls.append(retrievals[-1][1])
+        elif span.kind == "TOOL" and (id(span) in holders or not is_inside_its_copy(span, above)):
+            calls = _read_invoked(source, root, span, remedy) or [read_tool(span, remedy)]
+            if id(span) in holders:
+                calls[0].is_search = True
+            steps[index].calls += calls
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
             if documents := read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
-        running += [span] if span.kind in ("RETRIEVER", "TOOL") else []
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
-            begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
-            tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
+            begin, end = tool_times.get(index, (span.start, span.end))
+            tool_times[index] = min(begin, span.start), max(end, span.end)
     for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
         steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
-    _add_calls_without_spans(source, root, models, has_calls=any(step.calls for step in steps))
+    _add_calls_without_spans(source, root, steps)
     return steps
 
 
-def _find_tools_with_lists(source: Source, root: _Root, callers: set[int]) -> set[int]:
-    """Return the tools above retrievers that gave the agent a list of their own: fused, cut, reranked or empty.
-
-    A tool with a model below it is a sub-agent, whose answer may have links: its searches count.
-    """
-    has_model = {id(one) for span in root.select_kind("LLM") for one in iterate_ancestors(span, root.by_id)}
-    return {
-        id(span)
-        for span in root.select_kind("TOOL")
-        if id(span) in callers - has_model
-        and (source.is_search.is_default or source.is_search(str(find_tool_name(span))))
-        and has_own_list(span)
-    }
-
-
-def _add_calls_without_spans(source: Source, root: _Root, models: list[tuple[Step, Span]], *, has_calls: bool) -> None:
+def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that models called and no span answers, if no call is known or all tool spans name their calls.
 
     Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
-    if has_calls and (not answered or "None" in answered):
+    if any(step.calls for step in steps) and (not answered or "None" in answered):
         return
-    made = {call_id: (step, call) for step, span in models for call_id, call in span.attributes[_CALLS].items()}
+    made = {
+        call_id: (step, call)
+        for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
+        for call_id, call in span.attributes[_CALLS].items()
+    }
     for call_id, (step, call) in made.items():
         if call_id not in answered and source.is_search(call["name"]):
             step.calls.append(ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN))
