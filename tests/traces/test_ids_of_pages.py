@@ -84,7 +84,7 @@ def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> 
     steps = [{"searches": [one]} for one in searches]
     log.write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
     with pytest.warns(
-        gg.GoodgainNotice, match="4 documents of the run have addresses that the search service made anew"
+        gg.GoodgainNotice, match="4 documents have addresses made anew for each call"
     ):
         convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
     with pytest.warns(gg.GoodgainNotice, match=r"made anew for each call .* are not comparable"):

@@ -327,9 +327,9 @@ class OutputWriter:
             notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
         if self._one_time:
             notice(
-                f"{count_of(self._one_time, 'document')} of the run have addresses that the search service made anew for each "
-                "call: a page that was found again has another id, so repeats and judgments of it are not seen. Follow the "
-                "redirects soon after the run, and write the addresses of the pages into the log."
+                f"{count_of(self._one_time, 'document')} have addresses made anew for each call: a page that is found again has "
+                "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
+                "pages' addresses."
             )
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
             notice(
