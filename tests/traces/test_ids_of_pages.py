@@ -83,7 +83,7 @@ def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> 
     log = tmp_path / "q.jsonl"
     steps = [{"searches": [one]} for one in searches]
     log.write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
-    with pytest.warns(gg.GoodgainNotice, match="4 documents have addresses made anew for each call"):
+    with pytest.warns(gg.GoodgainNotice, match="4 documents have addresses that are new for each call"):
         convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
-    with pytest.warns(gg.GoodgainNotice, match=r"made anew for each call .* are not comparable"):
+    with pytest.warns(gg.GoodgainNotice, match=r"new for each call .* are not comparable"):
         gg.evaluate({"q": {f"{start}a1": 2}}, tmp_path / "a.run", "SRR")

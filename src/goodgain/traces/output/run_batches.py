@@ -327,7 +327,7 @@ class OutputWriter:
             notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
         if self._one_time:
             notice(
-                f"{count_of(self._one_time, 'document')} have addresses made anew for each call: a page that is found again has "
+                f"{count_of(self._one_time, 'document')} have addresses that are new for each call: a page that is found again has "
                 "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
                 "pages' addresses."
             )
