@@ -11,7 +11,7 @@ from goodgain.dedup.urls import canonicalise_url, normalise_host
 
 #: A fragment names a part of a page; a route (`#/`, `#!`) is the path of one, and a text fragment only shows a place in it.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-#: The beginnings of addresses that a service makes anew for each call: one page has several.
+#: The beginnings of addresses that a service makes for each call again: one page has several.
 ONE_TIME_ADDRESSES = ("https://vertexaisearch.cloud.google.com/grounding-api-redirect/",)
 #: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
@@ -29,7 +29,7 @@ def find_page(doc_id: str) -> str | None:
 
 
 def is_one_time(doc_id: pl.Expr) -> pl.Expr:
-    """Return whether an id is an address that a service makes anew for each call.
+    """Return whether an id is an address that a service makes for each call again.
 
     >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
     True

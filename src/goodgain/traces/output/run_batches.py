@@ -79,7 +79,7 @@ class ConvertedBatch(NamedTuple):
         mentions: what their queries opened and cited.
         deduplicated: queries whose documents were found by deduplication.
         reissued: of each query whose ids stand for several documents, the first such id.
-        one_time: documents of the runs whose id is an address that is made anew for each call.
+        one_time: documents of the runs whose id is an address that is new for each call.
     """
 
     runs: list[tuple[RunName, EncodedRows]]
