@@ -85,5 +85,5 @@ def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> 
     log.write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
     with pytest.warns(gg.GoodgainNotice, match="4 documents have addresses that are new for each call"):
         convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
-    with pytest.warns(gg.GoodgainNotice, match=r"new for each call .* are not comparable"):
+    with pytest.warns(gg.GoodgainNotice, match=r"new for each call, .* are not comparable"):
         gg.evaluate({"q": {f"{start}a1": 2}}, tmp_path / "a.run", "SRR")

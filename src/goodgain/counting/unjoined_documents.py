@@ -93,8 +93,8 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     rows = sample_rows(run).filter(is_url)
     for address in rows.filter(is_one_time(pl.col("doc_id"))).get_column("doc_id").head(1):
         notice(
-            f"ids of this run are addresses that are new for each call (such as {address}): repeats are not "
-            "seen, so measures of them (SRR, SRE, NumDup) are not comparable with those of other systems."
+            f"ids of this run are addresses that are new for each call, such as {address}. Repeats are not seen, so measures of "
+            "them (SRR, SRE, NumDup) are not comparable with those of other systems."
         )
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
     if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
