@@ -27,13 +27,13 @@ from tests.support.ranking_cases import BY_GDEVAL, GRADED, JUDGED_ONLY, WITH_PRO
 from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
 from tests.traces.expected import EXPECTED, NOT_RECORDED, ODD_ITEMS
-from tests.traces.logs import WRITERS
+from tests.traces.logs import WITHOUT_STORY, WRITERS
 from tests.traces.test_cases import SUBJECTS
 
 #: The trace formats, by their files: a file that cannot be imported is listed too.
 FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
 #: The formats that claim files: the story is read with format="auto". test_shape.py has the cases of the other one.
-_CLAIMING = [name for name in FORMATS if name != "shape"]
+_CLAIMING = [name for name in FORMATS if name != "shape" and name not in WITHOUT_STORY]
 FIXTURES = Path("tests/traces/fixtures")
 
 

@@ -257,5 +257,11 @@ WRITERS: dict[str, tuple[Writer, str]] = {
     **SPAN_WRITERS,
 }
 
+#: Formats that cannot hold the story, and why: tests/traces/cases and their fixtures hold what they read.
+WITHOUT_STORY = {
+    "retrieved_contexts": "a record is one search, without its call",
+    "promptfoo": "a result is one search, without its call",
+    "chatgpt_export": "the export has neither ids of calls nor failures, and one list for several searches",
+}
 #: Formats that hold one turn only.
 ONE_TURN = {"tagged_text", "browsecomp_plus", "mcp", "tau_bench"}

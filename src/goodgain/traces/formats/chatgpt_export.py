@@ -86,6 +86,8 @@ class _Chat(Conversation):
             if results and len(self.searches) == 1 and not self.searches[0].answered:
                 self.searches[0].output = results
             self.say(text)
+        elif author and role != "system":
+            self.report_kind("message", author, "role", f"{at}/author", "user, assistant, tool or system")
 
     def _add(self, call: ToolCall) -> None:
         self.step()
