@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,25 @@ def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
         )
     with pytest.warns(gg.GoodgainNotice, match="the logs name no system, so all of them are one run"):
         gg.convert_traces([tmp_path / "old.jsonl", tmp_path / "new.jsonl"], tmp_path / "{system}.run")
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_told"), [("task", True), ("transfer_to_researcher", True), ("handoff", True), ("create_task", False)]
+)
+def test_a_query_without_a_search_that_hands_work_to_another_agent_is_told(
+    tool: str, is_told: bool, tmp_path: Path
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    search = {"id": "s", "type": "function", "function": {"name": "web_search", "arguments": '{"query": "x"}'}}
+    for calls, with_search in (([call], False), ([call, search], True)):
+        answers = [
+            {"role": "tool", "tool_call_id": one["id"], "content": '[{"url": "https://a.org"}]'} for one in calls
+        ]
+        asked = [{"role": "user", "content": "What?"}, {"role": "assistant", "content": None, "tool_calls": calls}]
+        path = tmp_path / f"{with_search}.json"
+        path.write_text(json.dumps([*asked, *answers, {"role": "assistant", "content": "So."}]))
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            gg.read_traces(path)
+        told = [str(one.message) for one in given if "hand work to another agent" in str(one.message)]
+        assert len(told) == (is_told and not with_search), told

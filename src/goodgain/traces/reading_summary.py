@@ -63,6 +63,7 @@ class Summary(msgspec.Struct):
     lost_ids: list[str] = msgspec.field(default_factory=list)
     passed_over: int = 0
     other_roots: int = 0
+    handed_over: int = 0
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     costs_read: int = 0
     costs_known: int = 0
@@ -278,6 +279,8 @@ _NOTICES = {
     "is {first}. If an agent is among them, export its spans too",
     "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
     "{outcomes} marks them in the column completed",
+    "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. Its searches may be in "
+    "another log. Convert that log too; here they count as none.",
     "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
     "document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "

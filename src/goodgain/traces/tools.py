@@ -126,6 +126,20 @@ def decide_tool(name: str) -> Decision:
     return NOT_SEARCH if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else OPEN
 
 
+def hands_over(name: str) -> bool:
+    """Return whether a tool hands work to another agent, whose calls a log may lack, by its name.
+
+    >>> hands_over("transfer_to_researcher"), hands_over("task"), hands_over("create_task")
+    (True, True, False)
+    """
+    words = _split_name(name)
+    return (
+        words == ["task"]
+        or words[:2] in (["transfer", "to"], ["hand", "off"])
+        or words[:1] in (["handoff"], ["delegate"])
+    )
+
+
 def _split_name(name: str) -> list[str]:
     return [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from goodgain.errors import InputError
@@ -18,6 +19,7 @@ from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.traces.tool_outputs.overlooked_results import find_unknown_urls
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
+from goodgain.traces.tools import hands_over
 
 
 class Query(NamedTuple):
@@ -54,7 +56,12 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
     elsewhere = sum(_count_searches(turn, options) for turn in others)
     summary.searches_elsewhere += elsewhere
-    idle = sum(not query.iterations and not query.left_out for query in read)
+    is_idle = [not query.iterations and not query.left_out for query in read]
+    idle = sum(is_idle)
+    for turn in (turn for turn, is_one in zip(used, is_idle, strict=True) if is_one):
+        calls = (call for step in turn.steps for call in step.calls if hands_over(call.tool))
+        for call in islice(calls, 1):
+            summary.count("handed_over", f"{call.tool} at {format_place(call.at)}")
     if elsewhere:
         summary.queries_searched_earlier += idle
     else:
