@@ -25,6 +25,8 @@ COUNT = how_many(60, full=1_000)
 
 #: Archives and databases hold the same members as other fixtures of their format.
 _WHOLE = {"inspect_ai/log.eval", "openai_agents/sessions.db"}
+#: Its list is called `results`, as lists of documents are.
+_WHOLE |= {"promptfoo/results.json"}
 #: Logs whose members have ids, numbers or times that give their order: the order in the file must not matter.
 _ORDERED_BY_IDS = {
     *("atif/story.json", "claude_code/session.jsonl", "claude_code/story.jsonl", "langfuse/observations.jsonl"),

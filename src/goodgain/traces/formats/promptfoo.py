@@ -23,7 +23,8 @@ from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are results of tests whose output is a list."""
-    return any(isinstance(_find_output(row), list) for record in head.objects for row, _ in _walk_rows(record, ""))
+    rows = [row for record in head.objects for row in (record, *tree.objects_in(_find_rows(record)[0]))]
+    return any(_is_row(row) and isinstance(_find_output(row), list) for row in rows)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -51,11 +52,18 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _walk_rows(record: dict[str, Any], at: str) -> Iterator[tree.Placed]:
     """Yield the results of tests in an export, or the one that a line is."""
-    path = "results/results" if isinstance(record.get("results"), dict) else "results"
-    members, found_at = tree.find_list(record, path)
+    members, found_at = _find_rows(record)
     for row, row_at in tree.walk(members, f"{at}{found_at}") if members is not None else [(record, at)]:
-        if "provider" in row and "vars" in row and "response" in row:
+        if _is_row(row):
             yield row, row_at
+
+
+def _find_rows(record: dict[str, Any]) -> tuple[list[Any] | None, str]:
+    return tree.find_list(record, "results/results" if isinstance(record.get("results"), dict) else "results")
+
+
+def _is_row(row: dict[str, Any]) -> bool:
+    return {"provider", "vars", "response"} <= row.keys()
 
 
 def _find_output(row: dict[str, Any]) -> Any:

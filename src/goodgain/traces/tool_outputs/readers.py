@@ -336,7 +336,9 @@ class _OutputReader(NamedTuple):
             return ERROR
         if is_whole:
             return EMPTY if counts_nothing(item) else UNPARSED
-        return UNPARSED if lists or says_nothing_found(item) else self.read_unnamed_lists([item], depth)
+        others = {key: value for key, value in item.items() if not isinstance(value, list)}
+        is_doubtful = lists or says_nothing_found(item) or counts_nothing(others)
+        return UNPARSED if is_doubtful else self.read_unnamed_lists([item], depth)
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
