@@ -152,7 +152,8 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
             "doc_id": ["http://www.a.org/x/", "https://a.org/x/?fbclid=1"],
             "returned_at": [1, None],
             "opened_at": [None, 2],
-            "opens": [0, 1],
+            "opens": [2, 1],
+            "failed_opens": [2, 0],
             "cited": [False, True],
         }
     )
@@ -160,6 +161,7 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
     with pytest.warns(gg.GoodgainNotice, match="count as this document: 2 rows"):
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
+    assert row["opens_per_good"] == 3, "what was opened under both addresses"
     with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
         row = gg.funnel(qrels, uses, urls="keep").per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"]) == (1, 0, 0)

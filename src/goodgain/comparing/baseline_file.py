@@ -118,11 +118,8 @@ def read_baseline(
         )
     here = {"order": order} if "order" in signature else {}
     here |= {"missing": missing} if "replicates" in signature else {}
-    here |= {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
-    joined = (
-        {"urls": "keep" if qrels.documents.get("urls") else here["urls"]} if about.goodgain_baseline < _VERSION else {}
-    )
-    _check_options(path, joined | signature, here)
+    _check_options(path, signature, here)
+    _check_documents(path, signature, qrels, is_older=about.goodgain_baseline < _VERSION)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
@@ -149,6 +146,13 @@ def check_run(
     for measure in measures:
         of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
         _check_options(path, of_file, of_run, f" for {measure}")
+
+
+def _check_documents(path: Any, made: Mapping[str, Any], qrels: Qrels, *, is_older: bool) -> None:
+    """Raise `InputError` if ids became documents in another way. Version 1 of the file is older than joined addresses."""
+    here = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
+    before = {"urls": "keep"} if is_older and "urls" in qrels.documents else {}
+    _check_options(path, {**before, **made}, here)
 
 
 def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:

@@ -45,6 +45,7 @@ RATIO_OF_SUMS = "opens_per_good"
 _STAGES = ("returned", "opened", "cited")
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
+_COUNTS = ("opens", "failed_opens")
 _RUN = ["system", "replicate"]
 _QUERY = ["query_id", *_RUN]
 #: The columns that opens, or the answer, must be known for; `lost_uncited` needs both.
@@ -168,9 +169,9 @@ def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
         return named
-    opens = pl.when(pl.col("opens").count() > 0).then(pl.col("opens").sum())
-    others = pl.all().exclude("opens", "cited").min()
-    return named.group_by(key, maintain_order=True).agg(others, opens, pl.col("cited").max()).select(uses.columns)
+    counts = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in _COUNTS]
+    others = pl.all().exclude(*_COUNTS, "cited").min()
+    return named.group_by(key, maintain_order=True).agg(others, *counts, pl.col("cited").max()).select(uses.columns)
 
 
 def describe_use(uses: pl.DataFrame) -> pl.Series:

@@ -24,7 +24,8 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     """Return qrels (or None) and runs in which each web page has one id, with a notice on what was joined.
 
     An id of the qrels stays, and others of its page become this id; without one, they become the smallest of them. Of
-    several rows of the qrels the largest label stays. Without addresses in the qrels nothing is joined: nothing would count.
+    several rows of the qrels the largest label stays. Runs are not looked at if the qrels have no address, since a large
+    file is read once more for its ids: repeats of such unjudged pages stay apart.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = _sign(judged, urls)

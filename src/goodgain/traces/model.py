@@ -116,7 +116,7 @@ class ToolCall(msgspec.Struct, gc=False):
 
     def name_called_tool(self, tools: ChosenTools) -> None:
         """Make the call of a proxy a call of the tool named in its arguments; answers must be paired before."""
-        if self.is_search is None and (called := tools.find_called(self.tool, self.arguments)) is not None:
+        if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 
 

@@ -240,7 +240,7 @@ class ChosenTools:
         found = self.find(name)
         return found == OPEN if found is not None else is_open_tool(name) and not self(name)
 
-    def find_called(self, name: str, arguments: Any) -> tuple[str, Any] | None:
+    def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
         """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself."""
         is_decided = self.find(name) is not None or self(name)
         return None if is_decided else _find_called_tool(name, arguments)

@@ -64,7 +64,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
     return found.status == "empty" or (found.status == "ok" and is_list)
 
 
-def make_uncounted(call: ToolCall, above: Span | None = None) -> ToolCall:
+def name_in_summary(call: ToolCall, above: Span | None = None) -> ToolCall:
     """Return a call of the summary only: another span, such as the tool above, is the search."""
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())

@@ -18,7 +18,7 @@ from goodgain.traces.conversations.span_calls import (
     find_given_way,
     find_tool_name,
     is_inside_its_copy,
-    make_uncounted,
+    name_in_summary,
     read_documents,
     read_retrieval,
     read_tool,
@@ -303,7 +303,7 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
         index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
         if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
             call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, remedy)
-            steps[index].calls.append(make_uncounted(call, given_way[id(span)]))
+            steps[index].calls.append(name_in_summary(call, given_way[id(span)]))
         elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
             retrievals.append((span, read_retrieval(span, remedy)))
             steps[index].calls.append(retrievals[-1][1])

@@ -3,7 +3,7 @@
 The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or alike. Each such
 list is one search and one step. A list of texts has a result a text.
 
-Lost: Which tool searched, and what was searched before the list was cut or reranked.
+Lost: The name of the tool, and results that were cut or reranked away.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
 Record: An id or URL for each passage: their texts distinguish passages without one.
 """
@@ -46,7 +46,7 @@ INSIDE = False
 
 
 class _Search(NamedTuple):
-    """A list of passages, the objects around it, and what the user said in the turn around it, if it is in one."""
+    """A list of passages and the objects around it. `turn` is what the user said in the turn that holds it, else empty."""
 
     holders: tuple[dict[str, Any], ...]
     passages: Any
@@ -56,7 +56,7 @@ class _Search(NamedTuple):
     @property
     def queries(self) -> tuple[str, ...]:
         searched = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
-        asked = map(_find_asked, reversed(self.holders))
+        asked = map(_find_question, reversed(self.holders))
         return next(filter(None, searched), ()) or tuple(filter(None, [next(filter(None, asked), "")]))
 
 
@@ -79,7 +79,7 @@ def read(source: Source) -> Iterator[Trace]:
             raise unexpected_value(at, "a question and the passages retrieved for it", record)
         if doubt := _find_doubt(searches):
             raise InputError(f"{doubt}; write a record for each question, with one list of passages for each search")
-        said = _find_asked(record) or searches[0].turn or " ".join(searches[0].queries)
+        said = _find_question(record) or searches[0].turn or " ".join(searches[0].queries)
         reader.user(said)
         for search in searches:
             if search.turn not in ("", said):
@@ -103,13 +103,13 @@ def _find_wrapper(value: Any) -> str | None:
 
     A turn of a conversation is not a record, and neither is a search of an object with a question.
     """
-    if not isinstance(value, dict) or _find_passages(value) or _find_asked(value, _OWN):
+    if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
-    names = _OWN if _find_asked(value) else _ASKED
+    names = _OWN if _find_question(value) else _ASKED
     held = [
         key
         for key, members in value.items()
-        if tree.any_object(members, lambda one: bool(_find_asked(one, names) and any(_find_searches(one, ""))))
+        if tree.any_object(members, lambda one: bool(_find_question(one, names) and any(_find_searches(one, ""))))
     ]
     return held[0] if len(held) == 1 and "turn" not in held[0].lower() else None
 
@@ -127,7 +127,9 @@ def _find_searches(
     for name, held in inner if depth else ():
         if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
-            yield from _find_searches(held, f"{at}/{name}", holders, _find_asked(held) if is_turn else turn, depth - 1)
+            yield from _find_searches(
+                held, f"{at}/{name}", holders, _find_question(held) if is_turn else turn, depth - 1
+            )
 
 
 def _find_doubt(searches: list[_Search]) -> str:
@@ -137,8 +139,8 @@ def _find_doubt(searches: list[_Search]) -> str:
         if sum(other.startswith(place) for other in places) > 1:
             return f"{one.at}: stands beside other passages of its question, and may repeat them"
     record = searches[0].holders[0] if searches else {}
-    names = () if _find_asked(record, _OWN) else _OWN if _find_asked(record) else _ASKED
-    inner = [[_find_asked(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
+    names = () if _find_question(record, _OWN) else _OWN if _find_question(record) else _ASKED
+    inner = [[_find_question(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
     asked = {next(filter(None, texts), "") for texts in inner}
     return f"{searches[0].at}: the object holds several questions" if len(asked) > 1 else ""
 
@@ -161,7 +163,7 @@ def _read_passages(held: Any) -> Any:
     return held
 
 
-def _find_asked(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
+def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
     """Return what the user asked: a text, or the parts of a prompt, in an object or in its input."""
     inner = tree.object_or_empty(value.get("inputRecord"))
     held = (one.get(name) for one in (value, inner) for name in names)

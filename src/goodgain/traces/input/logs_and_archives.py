@@ -33,7 +33,7 @@ from goodgain.files.opening import (
 from goodgain.files.table_reading import read_container
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
-from goodgain.traces.input.wrapped_logs import is_wrapped, unwrap_log
+from goodgain.traces.input.wrapped_logs import has_wrapping, unwrap_log
 
 #: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -234,7 +234,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 def _assemble(log: Log) -> Log:
     """Return a log; for a stream of events, the answer in it; for a log in a wrapping, what is in it."""
     is_stream = log.head.kind == "events" or _has_event_lines(log.head)
-    if not is_stream and not is_wrapped(log.head):
+    if not is_stream and not has_wrapping(log.head):
         return log
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)

@@ -19,7 +19,7 @@ _PYTHON = re.compile(rb"\s*\{\s*'")
 _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
-def is_wrapped(head: FileHead) -> bool:
+def has_wrapping(head: FileHead) -> bool:
     """Return whether a log is in one of these notations, by its beginning."""
     is_python = head.kind in ("json", "jsonl", "text") and _PYTHON.match(head.raw) is not None
     return is_python or any(_unwrap(record) is not record for record in head.records)
