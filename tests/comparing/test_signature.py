@@ -61,6 +61,14 @@ SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "documents_of": (CHUNKS, CHUNKS | {"documents_of": "run"}),
     "chunks": (CHUNKS, CHUNKS | {"chunks": "repeat"}),
     "urls": ({}, {"urls": "keep"}),
+    "only": ({}, {"only": ["q1"]}),
+}
+EVALUATE = SCORE | {
+    "interval": ({}, {"interval": True}),
+    **{
+        name: ({"interval": True}, {"interval": True, name: value})
+        for name, value in {"seed": 1, "resamples": 99, "alpha": 0.1}.items()
+    },
 }
 COMPARE = SCORE | {
     "baseline": ({}, {"baseline": "old"}),
@@ -99,7 +107,7 @@ def sign_comparison(**options: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("call", "sign", "options"),
-    [(gg.read_run, sign_run, READ), (gg.evaluate, sign_scores, SCORE), (gg.compare, sign_comparison, COMPARE)],
+    [(gg.read_run, sign_run, READ), (gg.evaluate, sign_scores, EVALUATE), (gg.compare, sign_comparison, COMPARE)],
 )
 def test_each_option_that_can_change_a_value_changes_the_signature(
     call: Callable[..., Any], sign: Callable[..., dict[str, Any]], options: dict[str, Any]

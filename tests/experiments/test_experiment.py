@@ -109,6 +109,7 @@ OTHERS: dict[str, Any] = {
     "labels": "iteration",
     "columns": {"step": "iteration", "score": "rank_score"},
     "errors": "skip",
+    "only": ["q1", "q2"],
     "documents": r"^(.+)#\d+$",
     "documents_of": "run",
     "chunks": "repeat",

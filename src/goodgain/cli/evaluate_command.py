@@ -60,7 +60,8 @@ from goodgain.options import DOCUMENTS
     help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them. In "
     "Python: goodgain.judging.conclusions_from_model_labels.estimate_means.",
 )
-@shared.declared_options("groups", "missing", "order")
+@click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
+@shared.declared_options("groups", "missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(
     qrels: str,
@@ -77,6 +78,7 @@ def evaluate(
     rows: str,
     mean: str,
     human: str | None,
+    interval: bool,
     groups: Path | None,
     **options: Any,
 ) -> None:
@@ -101,6 +103,10 @@ def evaluate(
         raise InputError(
             "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
         )
+    if interval and (human is not None or by_query or bounds or mean != MEANS[0] or groups is not None):
+        raise InputError(
+            "--interval is of arithmetic means over all queries. Leave out -q, --bounds, --mean, --groups and --human"
+        )
     named = bool(measures)
     runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=rel) for text in required]
@@ -121,7 +127,7 @@ def evaluate(
         names = [*shared.find_systems(runs)]
         x = shared.make_experiment(qrels, runs, options, replicates=human is None, name_alone=False)
         with show_progress():
-            scores = dict(zip(names, x.score_each(asked, groups=groups).values(), strict=True))
+            scores = dict(zip(names, x.score_each(asked, groups=groups, interval=interval).values(), strict=True))
         grouped = None if groups is None else read_groups(groups, x.opened.qrels.query_ids)
         if human is not None:
             values = _list_corrected_means(x, names, _read_people(human, x), asked)
@@ -131,7 +137,10 @@ def evaluate(
                 *(_list_values_by_group(scores) if groups is not None else ()),
                 *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
             ]
-        print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
+        level = f"{100 * (1 - x.options['alpha']):g}"
+        corrected = "the 95 % interval of the mean, corrected by people's labels"
+        told = corrected if human is not None else f"the {level} % interval of the mean, by the bootstrap over queries"
+        print_values(values, output, rows=rows, places=places, by_query=by_query, named=named, interval=told)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if len(scores) > 1 else "", brief=brief)
@@ -172,7 +181,9 @@ def _list_means(
             name = str(measure)
             declared = find_declaration(measure)
             queries = of.num_queries[name] if declared is not None and declared.family == "graded" else None
-            yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
+            ends = of.bounds if bounds else of.intervals
+            reach = None if ends is None else ends[name] or (None, None)
+            yield Value(None, name, system, means[name], queries, reach, is_interval=of.intervals is not None)
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:

@@ -33,7 +33,6 @@ _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
 _NAME_WIDTH = 16
 #: With fewer characters (COLUMNS=0) rich leaves out columns, or the whole table.
 _LEAST_WIDTH = 40
-_NO_BOUNDS = "no bounds"
 
 
 def open_console(stream: TextIO) -> Any:
@@ -69,6 +68,11 @@ class Value(NamedTuple):
     def ends(self) -> tuple[str, str]:
         """What the bounds are called."""
         return ("low", "high") if self.is_interval else ("least", "most")
+
+    @property
+    def without(self) -> str:
+        """What stands for bounds that do not exist."""
+        return "no interval" if self.is_interval else "no bounds"
 
     @property
     def group_or_all(self) -> str:
@@ -139,7 +143,14 @@ def write_output(content: str | bytes, output: Output) -> None:
 
 
 def print_values(
-    values: Sequence[Value], output: Output, *, rows: str, places: int, by_query: bool, named: bool = True
+    values: Sequence[Value],
+    output: Output,
+    *,
+    rows: str,
+    places: int,
+    by_query: bool,
+    named: bool = True,
+    interval: str = "",
 ) -> None:
     """Print values in their order, or write them to a file.
 
@@ -151,6 +162,7 @@ def print_values(
         rows: `measures` or `systems`: the rows of a table, Markdown, LaTeX or TSV.
         places: their decimals; -1 for full precision.
         by_query: whether there are values of single queries.
+        interval: what the intervals are, for a table.
         named: whether to name systems; if not, there is only one, and TSV has no header, as in ir_measures.
     """
     if output.form in ("json", "jsonl", "csv", "parquet"):
@@ -173,7 +185,7 @@ def print_values(
             lines.insert(0, (*header[: len(words)], *chain(*names)))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
-        _print_table(header, body, places, rows=rows)
+        _print_table(header, body, places, rows=rows, interval=interval)
     else:
         shown = [[*words, *(_write_cell(cell, places) for cell in cells)] for words, cells in body]
         _write_grid(Grid.of("", header, len(body[0][0]), shown), output)
@@ -208,7 +220,7 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
     return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
-def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
+def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str, interval: str) -> None:
     from rich.cells import cell_len
 
     words = len(body[0][0])
@@ -232,7 +244,7 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
     if any(value.is_interval for value in shown):
-        print("[low, high]: the 95 % interval of the mean, corrected by people's labels.")
+        print(f"[low, high]: {interval}.")
     elif any(value.bounds is not None for value in shown):
         print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
@@ -243,14 +255,14 @@ def _write_cell(value: Value, places: int) -> str:
     queries = "" if value.queries is None else f" ({value.queries:,})"
     if not bounds:
         return text + queries
-    return f"{text}{queries} " + (_NO_BOUNDS if _NO_BOUNDS in bounds else f"[{', '.join(bounds)}]")
+    return f"{text}{queries} " + (value.without if value.without in bounds else f"[{', '.join(bounds)}]")
 
 
 def _write_value(value: Value, places: int) -> list[str]:
     bounds = value.bounds or ()
     return [
         format_number(value.value, places),
-        *(_NO_BOUNDS if bound is None else format_number(bound, places) for bound in bounds),
+        *(value.without if bound is None else format_number(bound, places) for bound in bounds),
     ]
 
 

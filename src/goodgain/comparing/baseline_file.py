@@ -111,6 +111,7 @@ def read_baseline(
             f"{path}: has {', '.join(sorted(changed))} of version 1, whose values have changed. Write it again with "
             "this version of goodgain."
         )
+    _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
         raise InputError(
             f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "

@@ -45,6 +45,7 @@ class RunFile:
         likely_iteration, renamed, warned: as in `Run`.
         mappings: what maps its ids to documents, in this order.
         ids_mapped: as in `Run`.
+        only: the ids of the queries that count; None if all do.
         passed_over: first byte of each block of text -> what was not read of it.
         numbered: for each counted block, whether some row has a number as its iteration.
     """
@@ -56,6 +57,7 @@ class RunFile:
     compressed: bool = False
     mappings: tuple[DocumentMap, ...] = ()
     ids_mapped: int = 0
+    only: pl.Series | None = None
     block: int = BLOCK
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
@@ -93,6 +95,12 @@ class RunFile:
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
+def select_queries(run: Run, query_ids: pl.Series) -> Run:
+    """Return the run of some queries."""
+    rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
+    return run.with_frame(rows.to_native())
+
+
 def read_whole(run: Run | RunFile) -> Run:
     """Return a run in memory: its own file, where it has one, is read block by block."""
     if isinstance(run, Run):
@@ -127,6 +135,8 @@ class Block:
             errors="raise",
             is_part=True,
         )
+        if file.only is not None:
+            run = select_queries(run, file.only)
         for mapping in file.mappings:
             run = mapping.map_run(run)
         return run

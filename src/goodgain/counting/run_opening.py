@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import narwhals as nw
 import polars as pl
 
+from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import join_addresses
-from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
-from goodgain.errors import InputError, NoticesOfSystems, notice
+from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries, table_blocks
+from goodgain.errors import InputError, NoticesOfSystems, count_of, notice
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import (
@@ -26,8 +27,10 @@ from goodgain.formats.any_source import (
     find_header,
     warn_of_understood_columns,
 )
+from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.qrels import Qrels, load_qrels
+from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
@@ -79,6 +82,7 @@ def open_systems(
     labels: str | None,
     columns: Columns | None,
     errors: str,
+    only: Any,
     documents: Any,
     documents_of: str,
     chunks: str,
@@ -87,14 +91,31 @@ def open_systems(
     """Read the qrels, unless they are None, and open each run; notices name it."""
     check_choice("urls", urls)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    opened = {}
+    query_ids = None if only is None else _find_queries(only, judged)
+    if query_ids is not None and judged is not None:
+        judged = judged.select_queries(query_ids.to_list())
+        judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
+    opened: dict[str, Run | RunFile] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                opened[name] = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+                one = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
                 if judged is not None:
-                    check_columns_used(columns or {}, opened[name], judged)
+                    check_columns_used(columns or {}, one, judged)
+                if query_ids is not None:
+                    one = replace(one, only=query_ids) if isinstance(one, RunFile) else select_queries(one, query_ids)
+                opened[name] = one
     return join_addresses(*map_documents(judged, opened, documents, documents_of, chunks), urls)
+
+
+def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
+    """Return the ids of the queries that count; without qrels they are not checked."""
+    query_ids = read_query_ids(only)
+    unknown = query_ids.clear() if judged is None else query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
+    if len(unknown):
+        lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
+        raise InputError(f"{spell('only')}: the qrels lack {lacking}. Leave them out.")
+    return query_ids
 
 
 def map_documents(
@@ -158,7 +179,7 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
         mapped = mapping.map_qrels(qrels, kept)
         others = qrels.frame.filter(~pl.col("doc_id").is_in(kept.implode()))
         number = mapping.find_mapped(nw.from_native(others)).number
-    mapped.documents, mapped.ids_mapped = mapping.signature, number
+    mapped.documents, mapped.ids_mapped = {**qrels.documents, **mapping.signature}, number
     return mapped
 
 
@@ -215,6 +236,8 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
         else:
             _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
             rows = first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
+        if run.only is not None:
+            rows = rows.filter(pl.col("query_id").is_in(run.only.implode()))
         for mapping in run.mappings:
             mapped = mapping.add_documents(nw.from_native(rows)).to_native()
             rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import ir_measures
+import numpy as np
 import polars as pl
 
-from goodgain.comparing.statistical_tests import Settings, check_settings
+from goodgain.comparing.statistical_tests import Settings, bootstrap_interval, check_settings
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError
@@ -33,6 +35,22 @@ GROUPS = (READING, DOCUMENTS, SCORING, STATISTICS)
 OF_OPENED = {option.name: option.default for group in GROUPS for option in group}
 
 
+def _find_intervals(
+    scores: Scores, asked: Sequence[ir_measures.Measure], settings: Settings
+) -> dict[str, tuple[float, float] | None]:
+    """Return the interval of each mean, over the queries with a value; measures with as many queries share the draws."""
+    values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls().group_by("measure")}
+    sums = {str(measure) for measure in asked if isinstance(measure.aggregator(), ir_measures.SumAgg)}
+    averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
+    found: dict[str, tuple[float, float] | None] = dict.fromkeys(scores.means)
+    for queries in {len(values[name]) for name in averaged} - {1}:  # one query says nothing of others
+        names = [name for name in averaged if len(values[name]) == queries]
+        matrix = np.stack([values[name].to_numpy() for name in names])
+        ends = bootstrap_interval(matrix, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples)
+        found |= {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)}
+    return found
+
+
 class Analyses(SharedSteps):
     """Analyses by the options of an experiment; `own` are the arguments of one analysis."""
 
@@ -48,7 +66,7 @@ class Analyses(SharedSteps):
         """Give the notices on labels and thresholds."""
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
-    def evaluate(self, asked: Sequence[Any], groups: Any = None) -> dict[str, Scores]:
+    def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
         """Return system -> its scores, without notes."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
@@ -65,6 +83,10 @@ class Analyses(SharedSteps):
                 by_group = average_groups(scores.per_query, asked, members)
                 signature = scores.signature | {"groups": digest_rows(members)}
                 scores = replace(scores, signature=signature, by_group=by_group)
+            if interval:
+                settings = self.check_settings()
+                signature = scores.signature | settings._asdict()
+                scores = replace(scores, signature=signature, intervals=_find_intervals(scores, asked, settings))
             found[name] = scores
         return found
 

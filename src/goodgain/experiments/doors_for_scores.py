@@ -12,9 +12,9 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
     CountingOptions,
     CurveOptions,
+    ExperimentOptions,
     RankingOptions,
     ReadingOptions,
-    ScoringOptions,
     takes_options,
 )
 from goodgain.formats.systems import is_replicates
@@ -25,7 +25,13 @@ from goodgain.reporting.precision_recall import Points
 
 @takes_options
 def evaluate(
-    qrels: Any, run: Any, measures: Measures, *, groups: Any = None, **options: Unpack[ScoringOptions]
+    qrels: Any,
+    run: Any,
+    measures: Measures,
+    *,
+    groups: Any = None,
+    interval: bool = False,
+    **options: Unpack[ExperimentOptions],
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
 
@@ -35,6 +41,8 @@ def evaluate(
             the query over the runs that have one, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
+        interval: also give the interval of each mean over queries, by the bootstrap: `Scores.intervals`. Values of several
+            runs of a query are averaged first.
         {options}
 
     Returns:
@@ -53,7 +61,7 @@ def evaluate(
     >>> scores.mean()
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
-    (scores,) = Experiment(qrels, {"": run}, **options).score_each(measures, groups=groups).values()
+    (scores,) = Experiment(qrels, {"": run}, **options).score_each(measures, groups=groups, interval=interval).values()
     return scores
 
 

@@ -114,6 +114,16 @@ class Experiment:
         made._set_options(self._options | options)
         return made
 
+    def only(self, queries: Any) -> Experiment:
+        """Return this experiment on some of the queries; `queries` as the option `only`.
+
+        >>> folder = "qrels_examples/redundancy/"
+        >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
+        >>> x.evaluate("CG")["CG"], x.only(["q1"]).evaluate("CG")["CG"]
+        (8.0, 9.0)
+        """
+        return self.with_(only=queries)
+
     def name_by_files(self) -> Experiment:
         """Return the experiment with its systems named by the files of their single runs, else by tags, if all have one."""
         opened = self.opened
@@ -135,26 +145,29 @@ class Experiment:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__init__(state["qrels"], state["systems"], **state["options"])  # type: ignore[misc]  # results are not kept
 
-    def evaluate(self, measures: Measures, *, groups: Any = None) -> Scores | SystemScores:
+    def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> Scores | SystemScores:
         """Score the systems on any measures.
 
         Args:
             measures: names, measure objects or both.
             groups: a file or a frame of query_id and group, for values over the queries of each group.
+            interval: also give the bootstrap interval of each mean: `Scores.intervals`.
 
         Returns:
             Of one system its `Scores`, as `gg.evaluate` returns them. Of several an object with `values` (system,
             replicate, query_id, measure, value), `systems` (name -> `Scores`) and a mean for each system and measure:
             `found["new", "nCG@3"]`.
         """
-        scores = self.score_each(measures, groups=groups)
+        scores = self.score_each(measures, groups=groups, interval=interval)
         first = next(iter(scores.values()))
         return first if len(scores) == 1 else SystemScores(scores, first.notes)
 
-    def score_each(self, measures: Measures, *, groups: Any = None) -> dict[str, Scores]:
+    def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
         """Return system -> its scores; arguments as in `evaluate`."""
         with self.tell() as heard:
-            found = self._analyses.evaluate(parse_measures(measures, rel=self._options["rel"]), groups)
+            found = self._analyses.evaluate(
+                parse_measures(measures, rel=self._options["rel"]), groups, interval=interval
+            )
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(

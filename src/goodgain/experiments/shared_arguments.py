@@ -27,6 +27,7 @@ class ReadingOptions(TypedDict, total=False):
     labels: str | None
     columns: Columns | None
     errors: str
+    only: Any
     documents: Any
     documents_of: str
     chunks: str
@@ -51,13 +52,6 @@ class ReportOptions(RankingOptions, total=False):
     provider: str | None
 
 
-class ScoringOptions(ReportOptions, total=False):
-    """What scores need."""
-
-    missing: str
-    bounds: bool
-
-
 class StatisticsOptions(TypedDict, total=False):
     """What intervals and tests need."""
 
@@ -70,8 +64,11 @@ class CurveOptions(CountingOptions, StatisticsOptions, total=False):
     """What curves with intervals need."""
 
 
-class ExperimentOptions(ScoringOptions, StatisticsOptions, total=False):
+class ExperimentOptions(ReportOptions, StatisticsOptions, total=False):
     """All options of an experiment."""
+
+    missing: str
+    bounds: bool
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:

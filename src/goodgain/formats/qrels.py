@@ -91,7 +91,7 @@ class Qrels(PandasFacade):
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
-        documents: what the signature says of the mapping of chunks to documents.
+        documents: what the signature says of the options that chose or changed rows.
         ids_mapped: how many ids of chunks became documents, each once a query.
 
     >>> import goodgain as gg

@@ -12,7 +12,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks
+from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks, number_lines
 from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
@@ -59,6 +59,32 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         notice(f"{label}: {len(lacking):,} of {len(judged):,} queries have no group: {shown}. They count in all only.")
     return known
+
+
+def read_query_ids(source: Any) -> pl.Series:
+    """Read the ids of some queries, each once, sorted.
+
+    Args:
+        source: a list of ids; a frame or a table with query_id (.csv, .tsv, .jsonl, .parquet); any other file has one id a line.
+
+    Raises:
+        InputError: it cannot be read, or has no id.
+    """
+    argument = spell("only")
+    if isinstance(source, pl.Series | list | tuple | set):
+        ids, label = [*map(str, source)], argument
+    else:
+        path = make_path(source, argument) if isinstance(source, (str, os.PathLike)) else None
+        content = read_lines(path) if path and container(path) == "text" and separator_by_name(path) is None else None
+        if content is None or begins_json(content):
+            table, label = _open_table(source, argument, ["query_id"], ["query_id"])
+            ids = table.get_column("query_id").drop_nulls().to_list()
+        else:
+            ids, label = [line.decode(errors="replace").strip(BLANKS) for _, line in number_lines(content)], str(path)
+    found = pl.Series("query_id", [one for one in ids if one], pl.String).unique().sort()
+    if found.is_empty():
+        raise InputError(f"{label}: names no query. Write one id a line.")
+    return found
 
 
 def read_outcomes(source: Any) -> pl.DataFrame:

@@ -43,6 +43,8 @@ class Scores:
         ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
+        intervals: name of a measure -> the ends of the bootstrap percentile interval of its mean over queries; None for a
+            sum, of one query, or without a mean. None without `interval=True`.
         replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
 
     >>> import goodgain as gg
@@ -66,6 +68,7 @@ class Scores:
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
     replicates: tuple[Scores, ...] = ()
+    intervals: dict[str, tuple[float, float] | None] | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -140,8 +143,9 @@ class Scores:
         return f"Scores({values}; {self.signature['queries']} queries)"
 
     def _repr_html_(self) -> str:
+        ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
         rows = [
-            [Cell(_name_with_arrow(name)), Cell("–" if value is None else f"{value:.4f}")]
+            [Cell(_name_with_arrow(name)), Cell("–" if value is None else f"{value:.4f}{ends.get(name, '')}")]
             for name, value in self.means.items()
         ]
         queries = self.signature["queries"]
