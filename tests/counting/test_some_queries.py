@@ -27,6 +27,7 @@ RUN = pl.DataFrame(
         "query_id": [q for q in [*IDS, "other"] for _ in range(4)],
         "iteration": [1, 1, 2, 3] * 7,
         "doc_id": ["d2", "d0", "d0", "d1", "d1", "d9", "d0", "d2"] * 3 + ["d0", "d1", "d2", "d3"],
+        "rank": [1, 2, 1, 1] * 7,
     }
 )
 MEASURES = "CG SRR nCG@2 nDCG@10 NumQ"
