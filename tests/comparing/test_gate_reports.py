@@ -114,6 +114,44 @@ def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
     assert "**Required lines: 60 failed, 0 held." in text and "50 more: see the log." in text
 
 
+def test_a_comment_shows_questions_searches_and_what_was_spent(tmp_path: Path) -> None:
+    queries, results, costs = (tmp_path / name for name in ("queries.tsv", "results.parquet", "costs.csv"))
+    queries.write_text("q06\twhich  dam | was\x07 built\nq14\tsame\nq25\tsame\nq18\t" + "long " * 40 + "\n")
+    searches = [
+        {
+            "query_id": "q06",
+            "system": system,
+            "iteration": i,
+            "search": 1,
+            "search_query": f"{system} {i}",
+            "doc_id": "x",
+        }
+        for system in ("quick", "late")
+        for i in (1, 2)
+    ]
+    pl.DataFrame(searches).with_columns(rank=1).write_parquet(results)
+    rows = [f"q{k:02},{system},{tokens}" for k in range(1, 26) for system, tokens in (("quick", 5), ("late", 7))]
+    costs.write_text("\n".join(["query_id,system,input_tokens,calls,cost", *(f"{row},2,0.5" for row in rows)]))
+    tables = "--queries", queries, "--results", results, "--costs", costs
+    lines = comment(tmp_path, "-m", "CG@3", *tables).splitlines()
+    at = lines.index("**Queries that changed most in CG@3, late against quick**")
+    named = [line.split(" | ")[0].removeprefix("| ") for line in lines[at + 4 : at + 9]]
+    assert named == [r"which dam \| was  built", "same (q14)", "same (q25)", named[3], "q23"]
+    assert named[3].endswith("…") and len(named[3]) <= 80
+    assert "<details><summary>Searches of which dam | was\\x07 built</summary>" in lines
+    assert "| 1 | quick | quick 1 |" in "\n".join(lines)
+    assert "<details><summary>What each system spends</summary>" in lines
+    assert any(line.startswith("| quick | GainPerCall |") for line in lines)
+
+
+def test_tables_that_nothing_shows_are_refused() -> None:
+    done = run_command("compare", *AGENTS, "-m", "CG", "--results", AGENTS[0])
+    assert done.returncode == 2 and "--results is for --comment" in done.stderr
+    several = "both=" + ",".join(str(path) for path in AGENTS[1:])
+    done = run_command("compare", AGENTS[0], several, "late.run", "-m", "CG", "--costs", AGENTS[0], "--comment", "x.md")
+    assert done.returncode == 2 and "belong to one run of each system" in done.stderr
+
+
 def test_a_comment_of_lines_that_hold_and_of_a_baseline_file(tmp_path: Path) -> None:
     kept = tmp_path / "base.jsonl"
     run_command("compare", *AGENTS[:2], "-m", "nCG@6", "--write-baseline", kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -93,6 +94,25 @@ def test_input_that_looks_like_code_or_an_option_is_only_a_value(runner: Path) -
     assert compared.stdout == ""  # no help
     assert run_step("Comment", runner, NUMBER="7").returncode == 0  # there is nothing to write
     assert not (runner / "calls").exists()
+
+
+def test_the_comment_has_the_questions_searches_and_costs_that_the_action_is_given(runner: Path) -> None:
+    tables = {"queries": "queries.tsv", "results": "results.jsonl", "costs": "costs.csv"}
+    paths = {name.upper(): str(runner / file) for name, file in tables.items()}
+    queries = [f"q{k:02}" for k in range(1, 26)]
+    Path(paths["QUERIES"]).write_text("".join(f"{q}\twho wrote {q}\n" for q in queries))
+    found = [
+        {"query_id": q, "system": s, "iteration": 1, "rank": 1, "search": 1} for q in queries for s in ("main", "late")
+    ]
+    rows = [json.dumps(row | {"search_query": f"{row['system']} search", "doc_id": "d"}) for row in found]
+    Path(paths["RESULTS"]).write_text("\n".join(rows))
+    costs = [f"{q},{s},3,2" for q in queries for s in ("main", "late")]
+    Path(paths["COSTS"]).write_text("\n".join(["query_id,system,input_tokens,calls", *costs]))
+    given = {"QRELS": "qrels.txt", "RUNS": "main=quick.run\nlate.run\n", "REQUIRE": "CG@3>=1", "BASELINE": "main"}
+    assert run_step("Compare", runner, **given, **paths).returncode == 0
+    comment = (runner / "goodgain.md").read_text()
+    assert "| who wrote q06 |" in comment and "| 1 | late | late search |" in comment
+    assert "| main | GainPerCall |" in comment
 
 
 def test_a_token_that_may_not_comment_does_not_decide(runner: Path) -> None:

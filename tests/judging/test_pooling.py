@@ -142,6 +142,12 @@ def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_firs
     ]
 
 
+def test_the_sheet_has_the_questions_beside_the_ids_of_their_queries() -> None:
+    found = gg.pool({"x": {"p": {"a": 1.0}, "r": {"b": 1.0}}}, queries={"p": "who built the dam", "z": "other"})
+    assert found.columns[:3] == ["query_id", "query", "doc_id"]
+    assert found["query"].to_list() == ["who built the dam", None]
+
+
 def test_results_add_texts_to_ids_that_text_writes_with_percent_signs(tmp_path: Path) -> None:
     results = pl.DataFrame(
         {"query_id": "q", "iteration": [1], "search": 1, "rank": 1, "doc_id": "New York", "title": "T"}

@@ -129,6 +129,15 @@ def test_the_data_of_per_query_are_the_differences_that_compare_tests() -> None:
     assert set(found.filter(pl.col("difference") < 0)["outcome"]) == {"better"}  # SRR is better when lower
 
 
+def test_queries_are_named_by_their_questions() -> None:
+    folder = EXAMPLES / "redundancy"
+    compared = gg.compare(
+        folder / "qrels.txt", {name: folder / f"{name}.run" for name in ("lean", "repeating")}, "SRR@3"
+    )
+    ax = plots.per_query(compared, queries={"q1": "when was the dam of the valley built", "q2": "who?"})
+    assert sorted(text.get_text() for text in ax.get_xticklabels()) == ["when was the dam of …", "who?"]
+
+
 def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does() -> None:
     def count(_qrels: Any, run: Any) -> float:
         return math.nan if run.empty or run["query_id"].iloc[0] == "q" else float(len(run))

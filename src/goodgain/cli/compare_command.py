@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -24,6 +24,7 @@ from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats.query_tables import read_outcomes
+from goodgain.formats.texts import read_questions
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
@@ -43,6 +44,9 @@ _comparison_options = shared.join_options(
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
     shared.declared_option("missing"),
+    shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
+    shared.declared_option("results", "--comment shows the searches of the query that changed most."),
+    shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
     click.option(
         "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
     ),
@@ -108,7 +112,9 @@ def compare(
     if len(settings["iterations"] or ()) == 1:
         (settings["iterations"],) = settings["iterations"]
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
-    inputs = [qrels, kept, groups, outcomes, *shared.find_files(runs)]
+    beside = _Beside(*(settings.pop(name) for name in _Beside._fields))
+    beside.check(gate, plot, runs)
+    inputs = [qrels, kept, groups, outcomes, beside.queries, beside.results, *beside.costs, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
     solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
     lines = [parse_requirement(text, rel=settings["rel"], outcomes=solved) for text in required]
@@ -131,7 +137,7 @@ def compare(
             shared.say(f"signature: {format_signature(comparison.signature)}")
         _print_comparison(comparison, output, layout, brief=brief)
         if plot is not None:
-            write_picture(draw_comparison(comparison), plot)
+            write_picture(draw_comparison(comparison, beside.questions), plot)
             shared.say(f"picture: {plot}")
     outcomes_of_lines = check_lines(comparison, lines, gate.junit, family)
     if gate.comment is not None:
@@ -139,12 +145,38 @@ def compare(
         explanation = None
         if has_causes and against in x.systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                explanation = x.explain(against, system, measure)
-        write_output(write_comment(comparison, outcomes_of_lines, explanation), shared.Output("markdown", gate.comment))
+                explanation = x.explain(against, system, measure, results=beside.results)
+        spend = x.spend([*beside.costs]) if beside.costs else None
+        comment = write_comment(comparison, outcomes_of_lines, explanation, questions=beside.questions, spend=spend)
+        write_output(comment, shared.Output("markdown", gate.comment))
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or x.systems[0])
         shared.say(f"written: {gate.write_baseline}")
     exit_if_failed(outcomes_of_lines)
+
+
+class _Beside(NamedTuple):
+    """Tables that a comment or a picture shows beside the comparison."""
+
+    queries: str | None
+    results: Path | None
+    costs: tuple[Path, ...]
+
+    def check(self, gate: GateFiles, plot: Path | None, runs: Sequence[str]) -> None:
+        """Raise InputError for a table that nothing shows, or that several runs of a system cannot have."""
+        asked = {"--results": self.results, "--costs": self.costs, "--queries": self.queries}
+        if gate.comment is None and (
+            named := [name for name, of in asked.items() if of and not (plot and of is self.queries)]
+        ):
+            raise InputError(f"{named[0]} is for --comment. Give --comment FILE too, or leave out {named[0]}.")
+        if (self.results or self.costs) and any(len(of) > 1 for of in shared.find_systems(runs).values()):
+            raise InputError(
+                "--results and --costs belong to one run of each system. Give one run each, or leave them out."
+            )
+
+    @property
+    def questions(self) -> dict[str, str]:
+        return {} if self.queries is None else read_questions(self.queries)
 
 
 def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:

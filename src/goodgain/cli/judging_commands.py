@@ -42,7 +42,7 @@ from goodgain.options import DOCUMENTS, READING
     help="Take the first K results of each iteration. Default: 20, all of drawn queries.",
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
-@shared.declared_option("results")
+@shared.declared_options("results", "queries")
 @click.option("--flattened", is_flag=True, help="The first k documents of the flattened run, not of every iteration.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
@@ -57,7 +57,7 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
     pooling.check_sheet_name(output)
-    shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"]])
+    shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"], options["queries"]])
     reading = {option.name: options.pop(option.name) for option in (*READING, *DOCUMENTS)}
     judged, opened = open_systems(qrels, shared.find_single_runs(runs), **reading)
     pooled = pooling.pool(opened, qrels=judged, columns=reading["columns"], **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from xml.etree import ElementTree
 
@@ -17,14 +17,16 @@ from goodgain.comparing.rendering import Grid, count_queries, escape_markdown, w
 from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import escape_controls
+from goodgain.files.escaping import escape_controls, escape_html
 from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
 MARKER = "<!-- goodgain compare -->"
 
-#: Rows of a comment: failed lines, notes, queries, and measures. It has at most 60 lines.
+#: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
 _FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
+_LONGEST = 80  # characters of a question, or of a search string
+_SPEND = ("system", "quantity", "value")
 _DISTRUST = "What to distrust"
 _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
 _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
@@ -99,11 +101,20 @@ def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[
     return *pairs[0], False
 
 
-def write_comment(comparison: Comparison, outcomes: Sequence[Outcome], explanation: Explanation | None = None) -> str:
-    """Return a Markdown comment of at most 60 lines; the same comparison gives the same bytes.
+def write_comment(
+    comparison: Comparison,
+    outcomes: Sequence[Outcome],
+    explanation: Explanation | None = None,
+    *,
+    questions: Mapping[str, str] | None = None,
+    spend: pl.DataFrame | None = None,
+) -> str:
+    """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
 
-    `explanation` has the causes of the change that `choose_change` returned; None: its queries have no causes.
+    `explanation` has the causes of the change that `choose_change` returned; None: its queries have no causes. With results
+    it also has their searches. `questions` are shown in place of the ids of queries. `spend` is what `gg.spend` returns.
     """
+    questions = questions or {}
     failed = [one for one in outcomes if not one.holds]
     counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
     verdicts = ", ".join(f"{counts[name]} {name}" for name in _VERDICTS if counts[name])
@@ -119,18 +130,46 @@ def write_comment(comparison: Comparison, outcomes: Sequence[Outcome], explanati
         parts.append("\n".join([f"**{_DISTRUST}**", *notes[:_NOTES], *more]))
     measure, system, against, _ = choose_change(comparison, outcomes)
     changed = [*_list_changes(comparison, measure, system, against, explanation)]
+    most = changed[0][0] if changed else ""
+    changed = [(_shorten(questions.get(query_id, query_id)), *cells) for query_id, *cells in changed]
     if changed:
         title = f"Queries that changed most in {measure}, {system} against {against}"
         header = ["query", against, system, "difference", "cause"]
         parts += [f"**{escape_markdown(title)}**", _write_rows(header, changed, _QUERIES)]
+        searches = [] if explanation is None else _list_searches(explanation, most)
+        if searches:
+            found = _write_rows(["iteration", "system", "search", "new good", "repeated"], searches, _PAIRS)
+            parts.append(_fold(f"Searches of {changed[0][0]}", found))
     pairs = [
         (measure, system, against, *("–" if value is None else f"{value:+.4f}" for value in numbers), verdict or "–")
         for measure, system, against, *numbers, verdict in comparison.pairs.select(_COLUMNS).iter_rows()
     ]
     table = _write_rows(_COLUMNS, pairs, _PAIRS)
-    parts.append(f"<details><summary>All differences</summary>\n\n{table}\n\n</details>")
+    parts.append(_fold("All differences", table))
+    if spend is not None:
+        spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
+        parts.append(_fold("What each system spends", _write_rows(_SPEND, spent, _PAIRS)))
     made = (f"{name}={comparison.signature[name]}" for name in ("goodgain", "qrels", "seed", "resamples", "alpha"))
     return "\n\n".join([*parts, f"<sub>{escape_markdown(' '.join(made))}</sub>"]) + "\n"
+
+
+def _fold(title: str, table: str) -> str:
+    return f"<details><summary>{escape_html(escape_controls(title))}</summary>\n\n{table}\n\n</details>"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+
+
+def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
+    """Return the searches of both systems in one query, where results have their strings."""
+    rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
+    rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
+    columns = ["iteration", "system", "query_text", "new_good", "repeated"]
+    return [
+        (str(number), system, _shorten(text), *map(str, counts))
+        for number, system, text, *counts in rows.select(columns).iter_rows()
+    ]
 
 
 def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:

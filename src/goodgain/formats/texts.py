@@ -41,6 +41,13 @@ def read_queries(source: Any) -> pl.DataFrame:
     return texts if description else texts.with_columns(description=pl.lit(None, pl.String))
 
 
+def read_questions(source: Any) -> dict[str, str]:
+    """Return query_id -> its text on one line, as tables and pictures show it; queries with one text also show their ids."""
+    texts = read_queries(source).with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars())
+    named = pl.when(pl.len().over("text") > 1).then(pl.format("{} ({})", "text", "query_id")).otherwise("text")
+    return dict(texts.select("query_id", named).iter_rows())
+
+
 def read_texts(source: Any) -> pl.DataFrame:
     """Read doc_id and text of documents: a file .jsonl, .csv, .tsv, .parquet, a frame, or {doc_id: text}."""
     frame, rows = open_texts(source, ("doc_id", "text"), "the texts")

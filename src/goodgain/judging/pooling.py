@@ -25,6 +25,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
+from goodgain.formats.texts import read_queries
 from goodgain.judging.grade_table import DOCUMENT
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
@@ -44,6 +45,7 @@ def pool(
     k: int | None = None,
     qrels: Any = None,
     results: Any = None,
+    queries: Any = None,
     flattened: bool = False,
     sample_queries: int | None = None,
     seed: int = 42,
@@ -60,6 +62,7 @@ def pool(
             `sample_queries`.
         qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
         results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
+        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): adds the column query.
         flattened: look at the first k documents of the flattened run (order `seen`) instead.
         sample_queries: draw so many of the queries at random. People's labels of all their documents show how far a model's
             labels can be trusted.
@@ -68,8 +71,8 @@ def pool(
 
     Returns:
         query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
-        before it, with results, search_query (the search that found it first) and title, url, snippet (of the result of
-        this document with the most text). Sorted by query_id and doc_id.
+        after query_id, with `queries`, query; before the grade, with results, search_query (the search that found it first)
+        and title, url, snippet (of the result of this document with the most text). Sorted by query_id and doc_id.
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
@@ -112,6 +115,11 @@ def pool(
         pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:
         pooled = _add_texts(pooled, results)
+    if queries is not None:
+        texts = read_queries(queries).select("query_id", query="text")
+        pooled = pooled.join(texts, on="query_id", how="left").select(
+            "query_id", "query", pl.exclude("query_id", "query")
+        )
     return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +15,7 @@ from matplotlib.patheffects import withStroke
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.use_of_documents import Funnel
+from goodgain.formats.texts import read_questions
 from goodgain.measures.declaration import add_arrow
 from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.canvas import (
@@ -40,6 +43,8 @@ from goodgain.reporting.plots.plot_data import (
     what_came_back_data,
 )
 
+#: Characters of a query's name below its bar.
+_LONGEST = 24
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
 
@@ -252,6 +257,7 @@ def per_query(
     *,
     system: str | None = None,
     against: str | None = None,
+    queries: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
@@ -260,10 +266,11 @@ def per_query(
         comparison: what `gg.compare` returns.
         measure: one of its measures; not needed if there is only one.
         system, against: one of its pairs; not needed if there is only one.
+        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): shows questions in place of ids.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `per_query_data` returns the data. Query ids are shown if there is room for them.
+        The axes; `per_query_data` returns the data. Queries are named if there is room for it.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.
@@ -276,12 +283,20 @@ def per_query(
     'lean minus repeating: SRR@3 ↓'
     """
     ax, own = open_ax(ax)
-    add_legend(ax, draw_per_query(ax, comparison, measure, system=system, against=against), own=own)
+    questions = None if queries is None else read_questions(queries)
+    entries = draw_per_query(ax, comparison, measure, system=system, against=against, questions=questions)
+    add_legend(ax, entries, own=own)
     return ax
 
 
 def draw_per_query(
-    ax: Axes, comparison: Comparison, measure: str | None, *, system: str | None, against: str | None
+    ax: Axes,
+    comparison: Comparison,
+    measure: str | None,
+    *,
+    system: str | None,
+    against: str | None,
+    questions: Mapping[str, str] | None = None,
 ) -> list[Entry]:
     """Draw `per_query` without its legend, and return the entries of the legend."""
     pair = choose_pair(comparison, measure, system=system, against=against)
@@ -301,7 +316,8 @@ def draw_per_query(
         ax.set_ylim(-1, 1)  # matplotlib has no scale for values that are all 0
     measure = add_arrow(pair["measure"], pair["better"])
     ax.set_ylabel(break_lines(f"{pair['system']} minus {pair['against']}: {measure}", 30))
-    _label_queries(ax, rows.get_column("query_id").to_list())
+    names = [(questions or {}).get(query_id, query_id) for query_id in rows.get_column("query_id")]
+    _label_queries(ax, [shorten(name, _LONGEST, placeholder=" …") if questions else name for name in names])
     return entries
 
 
@@ -324,7 +340,7 @@ def _label_queries(ax: Axes, query_ids: list[str]) -> None:
     ax.set_xlim(0.4, max(number, 1) + 0.6)
     size = float(ax.xaxis.get_label().get_fontsize())
     room = ax.get_window_extent().width / ax.figure.dpi * 72
-    if number * 1.3 * size <= room and max(map(len, query_ids), default=0) <= 24:
+    if number * 1.3 * size <= room and max(map(len, query_ids), default=0) <= _LONGEST:
         ax.set_xticks(range(1, number + 1), [escape_text(query_id) for query_id in query_ids], rotation=90)
         ax.set_xlabel("query")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,10 +48,10 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
     return figure
 
 
-def draw_comparison(comparison: Comparison) -> Figure:
+def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
     """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
 
-    The title of each plot has the numbers of better and worse queries.
+    The title of each plot has the numbers of better and worse queries. `questions` are shown in place of the ids of queries.
     """
     from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query
 
@@ -58,7 +59,7 @@ def draw_comparison(comparison: Comparison) -> Figure:
     figure, axes = _open_figure(len(pairs))
     shared: dict[str, Entry] = {}
     for ax, (measure, system, against) in zip(axes, pairs, strict=False):
-        entries = draw_per_query(ax, comparison, measure, system=system, against=against)
+        entries = draw_per_query(ax, comparison, measure, system=system, against=against, questions=questions)
         numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
         ax.set_title(numbers, fontsize="small", loc="left")
         shared |= {entry.label: entry._replace(number="") for entry in entries}
