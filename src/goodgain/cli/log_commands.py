@@ -35,8 +35,8 @@ def _parse_tools(_context: click.Context, _option: click.Parameter, values: tupl
 reading_options = shared.join_options(
     shared.choice_option(
         "--turns",
-        ("last", "searching", "all"),
-        "Which turns of a conversation become queries; searching is the last turn that searched.",
+        ("last", "searching", "all", "joined"),
+        "Which turns of a conversation become queries: searching is the last turn that searched, joined makes one query of all.",
     ),
     click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step."),
     click.option(

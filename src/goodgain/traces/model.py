@@ -134,6 +134,7 @@ class Turn(msgspec.Struct, gc=False):
 
     Attributes:
         answer, cited: if uses are read, the text of the final answer (None: the log has none) and its structured citations.
+        asked: the text that names the question, if it is not `user_text`.
         opens_are_known: whether the log records which documents were opened; None: it does if it has a call that opens one.
         trace_id: the id of the spans' trace, in logs of spans.
     """
@@ -145,6 +146,7 @@ class Turn(msgspec.Struct, gc=False):
     time: str | None = None
     answer: str | None = None
     cited: list[Any] = msgspec.field(default_factory=list)
+    asked: str | None = None
     opens_are_known: bool | None = None
     trace_id: str | None = None
 

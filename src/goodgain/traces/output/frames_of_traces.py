@@ -39,7 +39,7 @@ def read_traces(
 def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the usual name for it
-    turns: Literal["last", "searching", "all"] = "last",
+    turns: Literal["last", "searching", "all", "joined"] = "last",
     iteration: Literal["step", "call"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
@@ -65,7 +65,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
             one question are one query, under the id of the first system, unless a system was asked it twice.
         format: the name of a format, or auto: recognised by the beginning of each file.
         turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
-            query, named `<query_id>_<turn>`.
+            query, named `<query_id>_<turn>`; joined: all turns are one query, named by the first, and iterations run on.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
         tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
             search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from goodgain.errors import InputError
 from goodgain.options import spell
 from goodgain.traces.conversations.record_tree import follow_path
@@ -38,19 +40,20 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace: its last turn, its last turn that searched, or all its turns."""
+    """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
         call.name_called_tool(options.tool_rule)
+    turns_read = len(trace.turns)
     used = _choose_turns(trace, options)
     if options.query_text is not None:
         _set_question(trace, used[0], options.query_text)
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     count_unknown(trace.unknown, options, summary)  # of traces that are read
     summary.traces += 1
-    summary.turns_read += len(trace.turns)
-    summary.turns_used += len(used)
+    summary.turns_read += turns_read
+    summary.turns_used += turns_read if options.turns == "joined" else len(used)
     # Either all turns are used, or one.
     others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
     summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
@@ -70,10 +73,33 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
 
 
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
-    if options.turns == "all":
+    if options.turns == "joined":
+        trace.turns = [_join_turns(trace.turns)]
+    if options.turns in ("all", "joined"):
         return trace.turns
     searching = (turn for turn in reversed(trace.turns) if options.turns == "last" or _count_searches(turn, options))
     return [next(searching, trace.turns[-1])]
+
+
+def _join_turns(turns: list[Turn]) -> Turn:
+    """Return the turns of a conversation as one, which the first names. No step has calls of two turns."""
+    for turn in turns[1:]:
+        first = turn.steps[0] if turn.steps else None
+        begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
+        if first and begun and ended and begun <= ended and (first.usage is None or first.usage.seconds is None):
+            # else the time in which the user wrote would count
+            first.usage = add_usages(first.usage, Usage(seconds=(ended - begun).total_seconds()))
+    answers = [turn.answer for turn in turns if turn.answer is not None]
+    known = {turn.opens_are_known for turn in turns} - {None}
+    return replace(
+        turns[0],
+        user_text="\n".join(turn.user_text for turn in turns if turn.user_text),
+        asked=turns[0].user_text,
+        steps=[step for turn in turns for step in turn.steps],
+        answer="\n\n".join(answers) if answers else None,
+        cited=[one for turn in turns for one in turn.cited],
+        opens_are_known=all(known) if known else None,
+    )
 
 
 def _set_question(trace: Trace, used: Turn, path: str) -> None:
@@ -83,7 +109,7 @@ def _set_question(trace: Trace, used: Turn, path: str) -> None:
         remedy = f"give another path with {spell('query_text')}"
         raise InputError(f"{format_place(trace.at)}: has no text at {path}; {remedy}")
     for turn in trace.turns:
-        turn.user_text = text if turn is used else ""
+        turn.user_text, turn.asked = text if turn is used else "", None
 
 
 def _count_searches(turn: Turn, options: ReadOptions) -> int:

@@ -239,7 +239,7 @@ def name_queries(
     `query_id=`, then the file's name, with a number if the file has several traces. With turns='all' the turn's number
     follows, unless the turn names its own id.
     """
-    of_turns = Question.of_turns(turn.user_text for turn in trace.turns)
+    of_turns = Question.of_turns(turn.user_text if turn.asked is None else turn.asked for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
     named, repeat = [], None if run.replicate is not None else find_id(trace.record, REPEATS)
     for query in queries:

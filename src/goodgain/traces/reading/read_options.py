@@ -19,7 +19,7 @@ QueryId = str | Callable[[Trace], str]
 QueryIds = Mapping[bytes | str, str]
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "turns": ("last", "searching", "all"),
+    "turns": ("last", "searching", "all", "joined"),
     "iteration": (None, "step", "call"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
@@ -35,7 +35,7 @@ class ReadOptions:
     """
 
     format: str = "auto"
-    turns: Literal["last", "searching", "all"] = "last"
+    turns: Literal["last", "searching", "all", "joined"] = "last"
     iteration: Literal["step", "call"] | None = None
     tools: ToolPredicate | Collection[str] | str | None = None
     parse: Parse | None = None
