@@ -12,7 +12,7 @@ from goodgain.counting.run_opening import sample_rows
 from goodgain.errors import notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import AnyRun
+from goodgain.formats.iterations import AnyRun
 from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC
 

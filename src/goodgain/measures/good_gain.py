@@ -61,6 +61,7 @@ RG = _declare(
     "CG@i / i",
     lambda upto: divide(upto.total(G), i),
     example=("RG@2", 2.5),
+    by_iteration=True,
     from_labels="sum",
 )
 DCGG = _declare(
@@ -70,6 +71,7 @@ DCGG = _declare(
     lambda upto: upto.total(w * G),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
+    by_iteration=True,
     remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
     from_labels="sum",
 )
@@ -79,6 +81,7 @@ DRG = _declare(
     "DCGG@i / i",
     lambda upto: divide(upto.total(w * G), i),
     example=("DRG@2", 2.1309297535714573),
+    by_iteration=True,
     from_labels="sum",
 )
 AvgGain = _declare(
@@ -100,6 +103,7 @@ RAG = _declare(
     lambda upto: divide(upto.total(gain_per_result), i),
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
+    by_iteration=True,
     from_labels="sum",
 )
 DRAG = _declare(
@@ -109,6 +113,7 @@ DRAG = _declare(
     lambda upto: divide(upto.total(w * gain_per_result), i),
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
+    by_iteration=True,
     from_labels="sum",
 )
 SRE = _declare(
@@ -165,6 +170,7 @@ IterationsForAllGoodResults = _declare(
     source="Retrieved Good Gain guideline, IterationsForAllGoodResults",
     own=_REL | {"pool": _POOL},
     example=("IterationsForAllGoodResults(pool='retrieved')", 2.0),
+    by_iteration=True,
 )
 nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
@@ -183,6 +189,7 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     bounds=("0", "1"),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
+    by_iteration=True,
 )
 AllGood = _declare(
     "AllGood",
@@ -225,6 +232,7 @@ SearchGain = _declare(
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
+    by_iteration=True,
 )
 _COUNT = {**_COMMON, "family": "counts", "source": "counts of the ledger", "own": AT_I}
 _declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
@@ -237,6 +245,7 @@ NumIter = _declare_count(
     better="down",
     own={},
     example=("NumIter", 2.0),
+    by_iteration=True,
     from_labels="sum",
 )
 NumResults = _declare_count(

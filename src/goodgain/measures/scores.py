@@ -44,6 +44,7 @@ class Scores:
         notes: all notices of the call, also minor ones.
         by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
         replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
+        lacks_iterations: whether the run, or one of several, has no iterations.
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -66,6 +67,7 @@ class Scores:
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
     replicates: tuple[Scores, ...] = ()
+    lacks_iterations: bool = False
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
