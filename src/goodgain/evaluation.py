@@ -68,7 +68,7 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in iterating) else None
-    warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
+    one_time = warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
@@ -82,6 +82,7 @@ def score_run(
         rel,
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
         lacks_iterations=found.coverage.lacks_iterations(run),
+        one_time=one_time,
     )
     _warn_if_no_value(scores, measures.ranked)
     return scores

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -15,6 +17,7 @@ from goodgain.comparing.gate_reports import write_comment, write_junit
 from goodgain.comparing.requirements import check_requirements
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import quietly
+from tests.evaluation.test_doors import read_in_blocks
 from tests.support.command import run_command
 from tests.support.tables import no_notices
 
@@ -188,3 +191,48 @@ def test_bounds_say_no_turn_of_what_is_not_comparable() -> None:
     found = quietly(QRELS, systems, "SRE@2 SRE", bounds=True, resamples=99)
     assert found.pairs.filter(measure="SRE@2").item(0, "can_turn") is False
     assert "can turn" in found.to_text("markdown") and "not comparable, can turn" not in found.to_text("markdown")
+
+
+START = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
+
+
+def search_once(text: str) -> pl.DataFrame:
+    """Searches of an agent whose documents have new addresses in each search."""
+    rows = [
+        (query, k, f"{START}{query}-{doc}{k}" if k < 3 else doc) for query in QUERIES for k in (1, 2, 3) for doc in text
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+
+
+ONCE = "not comparable: one-time addresses"
+
+
+@pytest.mark.parametrize("kind", ["frame", "large file", "DuckDB", "baseline file"])
+def test_one_time_addresses_in_two_iterations_leave_measures_of_repeats_without_a_verdict(
+    kind: str, tmp_path: Path
+) -> None:
+    frame = search_once("ab")
+    qrels = {query: {"a": 2, f"{START}x": 0} for query in QUERIES}
+    run: Any = {"frame": frame, "DuckDB": duckdb.connect().from_arrow(frame.to_arrow())}.get(kind)
+    options: dict[str, Any] = {"resamples": 99}
+    systems = {"gemini": run, "agent": SYSTEMS["agent"]}
+    if kind == "large file":
+        frame.with_columns(rank=1).write_parquet(tmp_path / "gemini.parquet")
+        systems["gemini"] = read_in_blocks(tmp_path / "gemini.parquet", block=256)
+    if kind == "baseline file":
+        one = quietly(qrels, {"gemini": frame, "agent": SYSTEMS["agent"]}, "SRR SRE@2 NumDup nCG", **options)
+        one.write_baseline(tmp_path / "base.jsonl", "gemini")
+        systems, options = {"agent": SYSTEMS["agent"]}, options | {"baseline_file": tmp_path / "base.jsonl"}
+    found = quietly(qrels, systems, "SRR SRE@2 NumDup nCG", **options)
+    verdicts = dict(found.pairs.select("measure", "verdict").iter_rows())
+    assert [verdicts[name] == ONCE for name in ("SRR", "SRE@2", "NumDup", "nCG")] == [True, True, True, False]
+    with pytest.raises(InputError, match="'SRR<=baseline': SRR is not comparable: one-time addresses between"):
+        check_requirements(replace(found, baseline=found.baseline or "gemini"), ["SRR<=baseline"])
+
+
+def test_evaluate_gives_the_number_and_a_notice_of_one_time_addresses() -> None:
+    frame, qrels = search_once("ab"), {query: {"a": 2} for query in QUERIES}
+    with pytest.warns(gg.GoodgainNotice, match="in 12 queries ids are addresses that are new for each call"):
+        assert gg.evaluate(qrels, frame, "SRR")["SRR"] == 0
+    with no_notices():
+        assert gg.evaluate(qrels, frame.filter(pl.col("iteration") > 1), "SRR").one_time == 0

@@ -50,6 +50,7 @@ class _About(msgspec.Struct):
     absent_from_run: list[str]
     without_judgments: list[str]
     lacks_iterations: bool = False
+    one_time: int = 0
 
 
 def write_baseline(
@@ -79,6 +80,7 @@ def write_baseline(
         "absent_from_run": scores.queries.only_judged.sort().to_list(),
         "without_judgments": scores.queries.only_searched.sort().to_list(),
         "lacks_iterations": scores.lacks_iterations,
+        "one_time": scores.one_time,
     }
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -135,6 +137,7 @@ def read_baseline(
     scores = Scores(
         {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None,
         lacks_iterations=about.lacks_iterations,
+        one_time=about.one_time,
     )  # fmt: skip
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked

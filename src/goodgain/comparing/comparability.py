@@ -21,14 +21,22 @@ _EXAMPLES = 3
 def find_incomparable(
     measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
 ) -> dict[tuple[str, ...], str]:
-    """Return (measure, system, against) -> the verdict, for pairs of which one system alone has iterations."""
+    """Return (measure, system, against) -> the verdict, for pairs that cannot be compared."""
     return {
-        (str(measure), *pair): NOT_COMPARABLE
+        (str(measure), *pair): verdict
         for measure in measures
-        if isinstance(measure, IterationMeasure) and measure.depends_on_ends
+        if isinstance(measure, IterationMeasure)
         for pair in permutations(scores, 2)
-        if scores[pair[0]].lacks_iterations != scores[pair[1]].lacks_iterations
+        if (verdict := _judge(measure, *(scores[name] for name in pair)))
     }
+
+
+def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | None:
+    if measure.depends_on_ends and system.lacks_iterations != against.lacks_iterations:
+        return NOT_COMPARABLE
+    if measure.declaration.by_repeats and (system.one_time or against.one_time):
+        return f"{NOT_COMPARABLE}: one-time addresses"
+    return None
 
 
 def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:

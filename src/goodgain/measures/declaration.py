@@ -74,6 +74,7 @@ class Declaration:
         needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
             best. `compare` and annotations then have no value.
         by_iteration: whether its value depends on where iterations end, also without @.
+        by_repeats: whether its value depends on which results are repeats.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Declaration:
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
     needs_results: bool = False
     by_iteration: bool = False
+    by_repeats: bool = False
 
     @property
     def is_over_iterations(self) -> bool:

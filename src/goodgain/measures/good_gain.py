@@ -123,6 +123,7 @@ SRE = _declare(
     lambda upto: divide(upto.total(GR), upto.total(R)),
     bounds=("0", "1"),
     example=("SRE@2", 0.3333333333333333),
+    by_repeats=True,
     from_labels="sum",
 )
 SRR = _declare(
@@ -133,6 +134,7 @@ SRR = _declare(
     better="down",
     bounds=("0", "1"),
     example=("SRR@2", 0.16666666666666666),
+    by_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     from_labels="sum",
     needs_results=True,
@@ -221,6 +223,7 @@ SearchPrecision = _declare(
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchPrecision@2", 0.3333333333333333),
+    by_repeats=True,
     from_labels="sum",
 )
 SearchGain = _declare(
@@ -281,6 +284,7 @@ NumDup = _declare_count(
     lambda upto: upto.total(Dup),
     better="down",
     example=("NumDup@2", 1.0),
+    by_repeats=True,
     from_labels="sum",
 )
 NumUnjudged = _declare_count(

@@ -67,6 +67,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         ids_mapped=ids_mapped,
         replicates=tuple(runs),
         lacks_iterations=any(of.lacks_iterations for of in runs),
+        one_time=max(of.one_time for of in runs),
     )
 
 
