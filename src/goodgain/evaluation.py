@@ -19,7 +19,7 @@ from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
-from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
+from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
@@ -68,7 +68,7 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     iterated = run if any(measure not in unasked for measure in iterating) else None
-    warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
+    one_time = warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
@@ -81,6 +81,8 @@ def score_run(
         found.coverage.queries,
         rel,
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
+        lacks_iterations=found.coverage.lacks_iterations(run),
+        one_time=one_time,
     )
     _warn_if_no_value(scores, measures.ranked)
     return scores

@@ -55,6 +55,10 @@ _GAPS = "Missing iteration numbers: close renumbers, empty treats a gap as a sea
 _LABELS = "Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to."
 _COLUMNS = "Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id."
 _ONLY = "Use these queries alone: a file with one id a line, or a table with query_id."
+_PAGE = (
+    "Cut the ranking of each query into iterations of N results: of a system without iterations, or of all. Classic "
+    "measures use the ranking before."
+)
 READING = (
     _choose("gaps", ("close", "empty"), _GAPS),
     Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
@@ -62,6 +66,7 @@ READING = (
     Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python {"step": "iteration"}.'),
     _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
     Option("only", _ONLY, Path, detail="In Python also a frame, or a list of ids."),
+    Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python 5 or {"bm25": 5}.'),
 )
 _DOCUMENTS = "Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id."
 _OF_CHUNKS = "The table is a file, a frame or a dict. Other ids stay. In the qrels a document has the largest label of its chunks."

@@ -47,6 +47,7 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "first": ({"gaps": "empty"}, {"gaps": "empty", "first": 0}),
     "errors": ({}, {"errors": "skip"}),
     "columns": ({}, {"columns": {"turn": "iteration"}}),
+    "page": ({"page": 1}, {"page": 2}),
 }
 SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "labels": ({"labels": None}, {"labels": "iteration"}),
@@ -88,19 +89,22 @@ def choose_qrels(options: dict[str, Any]) -> Any:
     return BY_ITERATION if "labels" in options else LABELS
 
 
+def choose_run(options: dict[str, Any]) -> pl.DataFrame:
+    return RUN.drop("iteration", *(["turn"] if "page" in options else [])) if {"columns", "page"} & {*options} else RUN
+
+
 def sign_run(**options: Any) -> dict[str, Any]:
-    source = RUN.drop("iteration") if options.get("columns") else RUN
-    return gg.evaluate(LABELS, gg.read_run(source, **options), "nCG nDCG@10").signature
+    return gg.evaluate(LABELS, gg.read_run(choose_run(options), **options), "nCG nDCG@10").signature
 
 
 def sign_scores(**options: Any) -> dict[str, Any]:
-    run = RUN.drop("iteration") if options.get("columns") else RUN
+    run = choose_run(options)
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
     return gg.evaluate(choose_qrels(options), several, "nCG nDCG@10", **options).signature
 
 
 def sign_comparison(**options: Any) -> dict[str, Any]:
-    run = RUN.drop("iteration") if options.get("columns") else RUN
+    run = choose_run(options)
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
     return gg.compare(choose_qrels(options), {"old": run, "new": several}, "nCG nDCG@10", **options).signature
 

@@ -24,8 +24,8 @@ from goodgain.cli.notices_and_progress import show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Run, read_qrels, read_run, write_run
+from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
-from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS

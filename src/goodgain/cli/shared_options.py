@@ -118,11 +118,19 @@ def declared_options(*names: str) -> Decorator:
     return join_options(*map(declared_option, names))
 
 
+def _parse_page(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Any:
+    sizes = {name: size for name, _, size in (value.rpartition("=") for value in values)}
+    if not all(size.isdecimal() for size in sizes.values()) or len(sizes) < len(values) or ("" in sizes and values[1:]):
+        raise InputError(f"--page {' '.join(values)}: write one number, or SYSTEM=N once for each system")
+    numbers = {name: int(size) for name, size in sizes.items()}
+    return numbers.get("", numbers or None)
+
+
 columns_option = declared_option("columns", callback=_parse_columns)
+#: Option -> its decorator, where the value is not plain text or a number.
+_PARSED = {"columns": columns_option, "page": declared_option("page", multiple=True, callback=_parse_page)}
 rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
-reading_options = join_options(
-    *(columns_option if one.name == "columns" else declared_option(one.name) for one in (*READING, *DOCUMENTS))
-)
+reading_options = join_options(*(_PARSED.get(one.name) or declared_option(one.name) for one in (*READING, *DOCUMENTS)))
 
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")

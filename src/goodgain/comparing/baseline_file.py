@@ -49,6 +49,8 @@ class _About(msgspec.Struct):
     coverage: list[dict[str, Any]]
     absent_from_run: list[str]
     without_judgments: list[str]
+    lacks_iterations: bool = False
+    one_time: int = 0
 
 
 def write_baseline(
@@ -77,6 +79,8 @@ def write_baseline(
         "coverage": scores.coverage.to_dicts(),
         "absent_from_run": scores.queries.only_judged.sort().to_list(),
         "without_judgments": scores.queries.only_searched.sort().to_list(),
+        "lacks_iterations": scores.lacks_iterations,
+        "one_time": scores.one_time,
     }
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -132,8 +136,10 @@ def read_baseline(
     means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
     none = values.select("query_id").clear()
     scores = Scores(
-        {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None
-    )
+        {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None,
+        lacks_iterations=about.lacks_iterations,
+        one_time=about.one_time,
+    )  # fmt: skip
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
@@ -158,8 +164,8 @@ def _check_documents(path: Any, made: Mapping[str, Any], qrels: Qrels, *, is_old
 
 def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:
     of_file = {**_DEFAULTS, **made}
-    differing = [name for name, value in here.items() if of_file[name] != value and name != "columns"]
-    if differing:  # columns= renames what another file calls its columns: it changes no value
+    differing = [name for name, value in here.items() if of_file[name] != value and name not in ("columns", "page")]
+    if differing:  # columns= renames what another file calls its columns, and page= is of one system
         told = ", ".join(f"{spell(name, of_file[name])} instead of {spell(name, here[name])}" for name in differing)
         raise InputError(f"{path}: was made with {told}{of_what}. Use the same, or write the file again.")
 

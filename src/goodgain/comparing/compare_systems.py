@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.comparing.comparability import describe_incomparable, list_iterated
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question
@@ -65,17 +66,18 @@ def compare_scores(
     about = tabulate_systems(scores, matrices)
     means, pairs = (
         tabulate_means(tested, better, names),
-        add_costs(question.decide(question.test(tested, better)), about),
+        add_costs(question.decide(question.test(tested, better), scores), about),
     )
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
     replicates = tabulate_replicates(several, better)
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
+    of_file = None if kept is None else BASELINE
     notes = [
         *of_labels,
-        *([Note(few_shared)] if few_shared else []),
-        *list_notes(asked, matrices, about, queries, outcomes=solved),
+        *(Note(said) for said in (few_shared, describe_incomparable(pairs, scores, of_file)) if said),
+        *list_notes(asked, matrices, about, queries, outcomes=solved, iterated=list_iterated(scores)),
         *list_replicate_notes(scores, several, len(query_ids)),
     ]
     for note in notes:

@@ -88,15 +88,21 @@ def list_notes(
     queries: Mapping[str, SharedQueries],
     *,
     outcomes: Sequence[str] = (),
+    iterated: Sequence[int],
 ) -> Iterator[Note]:
-    """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values."""
+    """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values.
+
+    `iterated` are the positions of the systems with iterations: no other stops at one.
+    """
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names = systems.get_column("system").to_list()
     yield from _describe_missing_queries(systems, queries)
     for asked in (measures, outcomes):
         for measure in asked:
             yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]), names)
-    yield from _describe_stops(ours, values, names)
+    if iterated:
+        searching = {name: of[iterated] for name, of in values.items()}
+        yield from _describe_stops(ours, searching, [names[k] for k in iterated])
     yield from _describe_low_counts(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":

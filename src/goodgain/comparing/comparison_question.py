@@ -11,6 +11,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
+from goodgain.comparing.comparability import find_incomparable
 from goodgain.comparing.difference_bounds import ScoredRun, find_added
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide
@@ -131,9 +132,11 @@ class Question:
         """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
         return compare_pairs(matrices, better, self.systems, self.pairs, self.settings)
 
-    def decide(self, tested: pl.DataFrame) -> pl.DataFrame:
+    def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
+        """Correct the p-values, and add the verdicts; `scores` are those of each system."""
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]
-        return decide(tested, self.settings.alpha, need_results=need_results)
+        incomparable = find_incomparable(self.asked, scores)
+        return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         """Return the scores of the baseline file; None without one."""

@@ -6,12 +6,12 @@ All forms except CSV and JSON show the same tables.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from goodgain.comparing.comparability import find_best, find_unranked
 from goodgain.comparing.rendering import (
     ABSENT,
     BOOKTABS,
@@ -324,10 +324,12 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
     queries, baseline = comparison.signature["queries"], comparison.baseline or ""
     marks = comparison.pairs.filter(pl.col("significant") & (by_system and not brief), against=baseline)
     marked = marks.select("measure", "system").rows()
+    unranked = find_unranked(comparison.pairs).get_column("measure").to_list()
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
         # Means over different queries cannot be ranked: their numbers stand beside them.
         is_uneven = of.get_column("queries").n_unique() > 1
-        best = set() if is_uneven else _find_best(of.get_column("mean").drop_nulls().to_list(), better)
+        is_ranked = not is_uneven and measure not in unranked
+        best = find_best(of.get_column("mean").drop_nulls().to_list() if is_ranked else [], better)
         cells = [
             Cell(
                 format_number(row["mean"], layout.places)
@@ -347,15 +349,6 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
         title += f"; * differs significantly from {baseline}"
     grid = Grid(layout.caption or title, ["measure", *comparison.systems.get_column("system")], 1, rows)
     return grid.turn("system") if by_system else grid
-
-
-def _find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the best means, up to rounding; none if all are equal, or the measure has no better direction."""
-    if not means or better is None:
-        return set()
-    top = max(means) if better == "up" else min(means)
-    best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
-    return best if any(mean not in best for mean in means) else set()
 
 
 def _list_p_values(comparison: Comparison) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import ir_measures
 import polars as pl
 
+from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.formats import Qrels, Run
@@ -69,8 +70,9 @@ def add_bounds(
     bounds = pl.DataFrame(rows, schema={"least": pl.Float64, "most": pl.Float64}, orient="row")
     difference, least, most = pl.col("difference"), pl.col("least"), pl.col("most")
     noise = RESIDUE * pl.max_horizontal(least.abs(), most.abs(), difference.abs())  # rounding errors have no sign
+    is_ranked = ~pl.col("verdict").str.starts_with(NOT_COMPARABLE).fill_null(False)
     can_turn = ((difference <= noise) & (most > noise)) | ((difference >= -noise) & (least < -noise))
-    return pairs.hstack(bounds).with_columns(can_turn=can_turn)
+    return pairs.hstack(bounds).with_columns(can_turn=can_turn & is_ranked)
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:

@@ -31,6 +31,8 @@ _ROWS = 1_000
 
 #: The verdict where a system has no value because it returned nothing.
 NO_RESULTS = "no results"
+#: How the verdict begins where the values of two systems mean different things; a reason may follow.
+NOT_COMPARABLE = "not comparable"
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -189,12 +191,19 @@ def _average_differences(differences: Matrix) -> list[float]:
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
-def decide(rows: pl.DataFrame, alpha: float, *, need_results: Collection[str]) -> pl.DataFrame:
+def decide(
+    rows: pl.DataFrame, alpha: float, *, need_results: Collection[str], incomparable: Mapping[tuple[str, ...], str]
+) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
     Wins, ties, losses, verdict and significant replace the signs; null for a measure without a better direction.
-    `need_results` are the measures for which a system without results has no value.
+    `need_results` are the measures for which a system without results has no value. `incomparable` has the verdict of a
+    measure, system and against that cannot be compared: such a pair has no test.
     """
+    pairs = rows.select("measure", "system", "against").rows()
+    rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
+    tests = pl.col("p_t", "p_randomisation", "p_tukey")
+    rows = rows.with_columns(pl.when(pl.col("told").is_null()).then(tests).otherwise(math.nan))
     tables = []
     for of in rows.partition_by("measure", maintain_order=True):
         corrected = (
@@ -217,11 +226,13 @@ def decide(rows: pl.DataFrame, alpha: float, *, need_results: Collection[str]) -
     return (
         pl.concat(tables)
         .select(
-            pl.exclude("above", "below", "lacks_all"),
+            pl.exclude("above", "below", "lacks_all", "told"),
             wins=pl.when(up).then(above).when(down).then(below),
             ties=ties,
             losses=pl.when(up).then(below).when(down).then(above),
-            verdict=pl.when((queries > 0) & (up | down))
+            verdict=pl.when(pl.col("told").is_not_null())
+            .then("told")
+            .when((queries > 0) & (up | down))
             .then(verdict)
             .when(pl.col("lacks_all") & pl.col("measure").is_in([*need_results]))
             .then(pl.lit(NO_RESULTS)),

@@ -141,7 +141,7 @@ def tabulate_detectable(
     pairs_of = dict(pairs.drop_nulls("p_randomisation").group_by("measure").len().iter_rows())
     noises = {row[:2]: (row[2], row[4]) for row in replicates.iter_rows()}
     rows: list[tuple[Any, ...]] = []
-    asked = pairs if detect is not None else pairs.filter(verdict="unclear")
+    asked = pairs.drop_nulls("p_randomisation") if detect is not None else pairs.filter(verdict="unclear")
     for measure, system, against, observed in asked.select("measure", "system", "against", "difference").iter_rows():
         both = match_pair(tested[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*both)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.pairs_table import arrange_values, average_rows, match_pair
+from goodgain.comparing.comparability import find_unranked
+from goodgain.comparing.pairs_table import NOT_COMPARABLE, arrange_values, average_rows, match_pair
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
@@ -159,6 +160,7 @@ def check_requirements(
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
     lines = [_parse(line, found.rel, outcomes) for line in requirements]
+    _refuse_incomparable(found, lines)
     _refuse_lines_that_cannot_fail(found, lines, settings.alpha, family)
     verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
@@ -167,6 +169,19 @@ def check_requirements(
         for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
     ]
     return _decide(checked, settings.alpha, family)
+
+
+def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> None:
+    pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
+    for line in (one for one in lines if str(one.measure) in pairs):
+        first = pairs[str(line.measure)][0]
+        pages = f", or cut the run without iterations into pages ({spell('page')})" * (
+            first["verdict"] == NOT_COMPARABLE
+        )
+        raise InputError(
+            f"{line.text!r}: {line.measure} is {first['verdict']} between {first['system']} and {first['against']}. Leave out "
+            f"the line{pages}."
+        )
 
 
 def _refuse_lines_that_cannot_fail(

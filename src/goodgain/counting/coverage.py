@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import count_of, notice
-from goodgain.formats.run import AnyRun, warn_of_missing_iterations
+from goodgain.formats.iterations import AnyRun, lacks_iterations, warn_of_missing_iterations
 from goodgain.options import spell
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
@@ -107,10 +107,10 @@ class Coverage(NamedTuple):
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
 
-    @property
-    def has_one_number(self) -> bool:
-        """Whether all rows of the run have the same number, other than 1."""
-        return self.lowest is not None and self.lowest == self.numbering.get_column("highest").max() != 1
+    def lacks_iterations(self, run: AnyRun) -> bool:
+        """Return whether the run has queries, and no iterations."""
+        highest: Any = self.numbering.get_column("highest").max()
+        return self.queries.searched > 0 and lacks_iterations(run.has_iterations, self.lowest, highest)
 
     @property
     def renumbered(self) -> int:
@@ -209,7 +209,7 @@ def warn_if_misleading(
         low: False leaves the notice on low coverage to the caller.
         iterated: the run, if measures of iterations are computed.
     """
-    if iterated is not None and coverage.queries.searched and (not iterated.has_iterations or coverage.has_one_number):
+    if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
         notice(

@@ -20,8 +20,8 @@ from goodgain.counting.run_in_blocks import Block, RunFile, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
-from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
-from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
+from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
+from goodgain.formats.run import EMPTY_RUN
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     Orders,
@@ -177,7 +177,9 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
-        ranking, table, orders = self._rank(run, rows, firsts, relevance)
+        ranking, table, orders = self._rank(run, firsts, relevance)
+        if run.unpaged is not None and first_iterations is not None:  # these label the ranking
+            first_iterations = run.unpaged.first_iterations
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
@@ -185,14 +187,15 @@ class _Counter:
         return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
 
     def _rank(
-        self, run: Run, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
+        self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
         """Return the requested ranking and ranking table, and how ranks and scores order the queries."""
         request = self._request
         if request is None:
             return None, None, Orders()
-        if request.order != "seen":
-            firsts, relevance = find_firsts(run, rows, request.order), None
+        if request.order != "seen" or run.unpaged is not None:
+            ranked = run if run.unpaged is None else run.unpaged
+            firsts, relevance = find_firsts(ranked, ranked.rows.select(self._columns), request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
@@ -221,7 +224,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
     warn_of_orders(orders)
-    if repeats_without_iterations:
+    if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file)
 
 

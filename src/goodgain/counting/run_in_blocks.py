@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
+from goodgain.formats.pages import cut_run
 from goodgain.formats.run import Reading, Run, make_run
 from goodgain.schema import RUN
 
@@ -46,6 +47,7 @@ class RunFile:
         mappings: what maps its ids to documents, in this order.
         ids_mapped: as in `Run`.
         only: the ids of the queries that count; None if all do.
+        page: the results of an iteration, after `mappings`; None: the iterations are those of the file.
         passed_over: first byte of each block of text -> what was not read of it.
         numbered: for each counted block, whether some row has a number as its iteration.
     """
@@ -58,6 +60,7 @@ class RunFile:
     mappings: tuple[DocumentMap, ...] = ()
     ids_mapped: int = 0
     only: pl.Series | None = None
+    page: int | None = None
     block: int = BLOCK
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
@@ -79,7 +82,7 @@ class RunFile:
     @property
     def reading(self) -> Reading:
         """As in `Run`."""
-        return Reading.of(self.gaps, self.first, "raise", self.columns, self.renamed)
+        return Reading.of(self.gaps, self.first, "raise", self.columns, self.renamed)._replace(page=self.page)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run, cut between queries; a query with scattered rows is in several blocks."""
@@ -105,12 +108,12 @@ def read_whole(run: Run | RunFile) -> Run:
     """Return a run in memory: its own file, where it has one, is read block by block."""
     if isinstance(run, Run):
         return run
-    blocks = [block.run for block in partition_by_query(run)]
+    blocks = [block.run for block in partition_by_query(replace(run, page=None))]
     has_iterations = any(block.has_iterations for block in blocks)
     rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
     whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
-    return whole
+    return whole if run.page is None else cut_run(whole, run.page)
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class Block:
             run = select_queries(run, file.only)
         for mapping in file.mappings:
             run = mapping.map_run(run)
-        return run
+        return run if file.page is None else cut_run(run, file.page)
 
     def read(self) -> OpenFrame:
         """Read the columns, unchecked."""

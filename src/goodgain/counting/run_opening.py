@@ -29,6 +29,7 @@ from goodgain.formats.any_source import (
 )
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
+from goodgain.formats.pages import check_pages, page_run
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run
@@ -48,11 +49,17 @@ _PIECE = 2**20  # bytes unpacked at a time to find the size
 
 
 def open_run(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    gaps: str = "close",
+    first: int = 1,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    is_one_search: bool = True,
 ) -> Run | RunFile:
     """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
 
-    The options are those of `read_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
+    The options are those of `load_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
     checks that every name in `columns` was used. Bad rows of a large file raise only when its blocks are read.
     """
     columns = check_columns(columns)
@@ -63,7 +70,7 @@ def open_run(
         if found is not None:
             check_run_options(source, gaps=gaps, first=first, errors=errors)
             return found
-    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns, is_one_search=is_one_search)
 
 
 def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
@@ -83,12 +90,13 @@ def open_systems(
     columns: Columns | None,
     errors: str,
     only: Any,
+    page: Any,
     documents: Any,
     documents_of: str,
     chunks: str,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, unless they are None, and open each run; notices name it."""
+    """Read the qrels, unless they are None, and open each run; notices name it. `page` is that of all runs, or by name."""
     check_choice("urls", urls)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     query_ids = None if only is None else _find_queries(only, judged)
@@ -96,16 +104,27 @@ def open_systems(
         judged = judged.select_queries(query_ids.to_list())
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
     opened: dict[str, Run | RunFile] = {}
+    pages = page if isinstance(page, Mapping) else dict.fromkeys(runs if page is not None else (), page)
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                one = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+                is_one_search = name not in pages
+                reading: dict[str, Any] = {"gaps": gaps, "first": first, "errors": errors, "columns": columns}
+                one = open_run(run, **reading, is_one_search=is_one_search)
                 if judged is not None:
                     check_columns_used(columns or {}, one, judged)
                 if query_ids is not None:
                     one = replace(one, only=query_ids) if isinstance(one, RunFile) else select_queries(one, query_ids)
                 opened[name] = one
-    return join_addresses(*map_documents(judged, opened, documents, documents_of, chunks), urls)
+    judged, opened = join_addresses(*map_documents(judged, opened, documents, documents_of, chunks), urls)
+    return judged, opened | {name: _page(name, opened[name], size) for name, size in pages.items()}
+
+
+def _page(name: str, run: Run | RunFile, size: int) -> Run | RunFile:
+    if isinstance(run, Run):
+        return page_run(run, size, name)
+    check_pages(run, size, (block.run for block in run.blocks()), name)
+    return replace(run, page=size)
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:

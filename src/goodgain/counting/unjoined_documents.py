@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import Coverage, warn_if_misleading
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import sample_rows
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import AnyRun
+from goodgain.formats.iterations import AnyRun
 from goodgain.options import spell
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC
 
 #: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
@@ -24,16 +26,48 @@ _NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 
 def warn_of_run(
     qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: AnyRun | None = None
-) -> None:
+) -> int:
     """Give the notices of `warn_if_misleading`, and one if documents of a run are judged under other ids.
 
-    For the latter a sample is compared, so large runs take no longer.
+    For the latter a sample is compared, so large runs take no longer. Also tell, and return, in how many judged queries
+    addresses that are new for each call stand in two iterations or more.
     """
     warn_if_misleading(coverage, labels=qrels.labels, low=low, iterated=iterated)
     judgments = qrels.frame.select("query_id", "doc_id")
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
+    one_time = count_one_time(run, judgments)
+    if one_time and iterated is not None:
+        notice(
+            f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call, in two iterations or "
+            f"more. Repeats are not seen, so measures of them (SRR, SRE, NumDup) are not comparable with those of "
+            "other systems."
+        )
+    return one_time
+
+
+def count_one_time(run: Run | RunFile, judgments: pl.DataFrame) -> int:
+    """Return in how many judged queries addresses that are new for each call stand in two iterations or more.
+
+    A large file is read again if its sample has such an address. An engine is asked if a judged document has an address.
+    """
+    if isinstance(run, Run) and not run.lives_on_engine:
+        ids = run.rows.get_column("doc_id")
+    else:
+        is_asked = isinstance(run, RunFile) or judgments.get_column("doc_id").str.starts_with("http").any()
+        ids = sample_rows(run).get_column("doc_id") if is_asked else pl.Series(dtype=pl.String)
+    if not ids.str.starts_with("https://").any():
+        return 0
+    from goodgain.dedup.pages_of_ids import is_one_time  # deduplication takes 12 ms to import
+
+    if not pl.select(is_one_time(pl.lit(ids)).any()).item():
+        return 0
+    frames = (block.run.frame for block in run.blocks()) if isinstance(run, RunFile) else [run.frame]
+    found = (nw.from_native(frame).filter(is_one_time(nw.col("doc_id"))) for frame in frames)
+    places = pl.concat([collect(rows.select("query_id", "iteration").unique()) for rows in found]).unique()
+    several = places.group_by("query_id").len().filter(pl.col("len") > 1).get_column("query_id")
+    return int(several.is_in(judgments.get_column("query_id").unique().implode()).sum())
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
@@ -88,14 +122,9 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
     # Deduplication takes 12 ms to import, and few ids are URLs.
-    from goodgain.dedup.pages_of_ids import find_other_spellings, is_one_time
+    from goodgain.dedup.pages_of_ids import find_other_spellings
 
     rows = sample_rows(run).filter(is_url)
-    for address in rows.filter(is_one_time(pl.col("doc_id"))).get_column("doc_id").head(1):
-        notice(
-            f"ids of this run are addresses that are new for each call, such as {address}. Repeats are not seen, so measures of "
-            "them (SRR, SRE, NumDup) are not comparable with those of other systems."
-        )
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
     if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
         chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)

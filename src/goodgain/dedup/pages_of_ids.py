@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
 
 import polars as pl
 
@@ -28,13 +31,13 @@ def find_page(doc_id: str) -> str | None:
     return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
 
 
-def is_one_time(doc_id: pl.Expr) -> pl.Expr:
-    """Return whether an id is an address that a service makes for each call again.
+def is_one_time(doc_id: Any) -> Any:
+    """Return whether an id, a column of Polars or narwhals, is an address that a service makes for each call again.
 
     >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
     True
     """
-    return pl.any_horizontal(doc_id.str.starts_with(start) for start in ONE_TIME_ADDRESSES)
+    return reduce(or_, (doc_id.str.starts_with(start) for start in ONE_TIME_ADDRESSES))
 
 
 def find_pages(ids: pl.Series) -> pl.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
@@ -28,6 +28,7 @@ class ReadingOptions(TypedDict, total=False):
     columns: Columns | None
     errors: str
     only: Any
+    page: int | Mapping[str, int] | None
     documents: Any
     documents_of: str
     chunks: str

@@ -17,6 +17,7 @@ from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
+from goodgain.formats.pages import cut_run
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
 from goodgain.options import check_choice, spell
@@ -83,6 +84,8 @@ class DocumentMap:
 
     def map_run(self, run: Run) -> Run:
         """Return a run of documents; with `collapse` the chunks of one are one result, with the best rank and score."""
+        if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
+            return cut_run(self.map_run(run.unpaged), run.reading.page)
         given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
         columns = given.collect_schema().names()
         document = nw.col("document")

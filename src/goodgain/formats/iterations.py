@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import narwhals as nw
 import polars as pl
@@ -24,6 +24,10 @@ _RULE = (
 _LARGEST_GAP = 10_000
 #: Missing iterations allowed in a run: the larger of a fixed number and a multiple of the iterations it has.
 _MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
+_NO_ITERATIONS = (
+    "no iterations in this run: column 2 (iteration) is missing or constant, so each query counts as one search. "
+    "Number the searches in column 2 (in Python, goodgain.read_run keeps the numbers), or leave out measures of iterations."
+)
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
@@ -192,4 +196,52 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
         .drop("before", "gap")
         .explode("iteration")
         .with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
+    )
+
+
+class AnyRun(Protocol):
+    """A run, eager or in batches."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def has_iterations(self) -> bool: ...
+
+    @property
+    def likely_iteration(self) -> str | None: ...
+
+    @property
+    def warned(self) -> set[str]: ...
+
+
+def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
+    """Return whether no row of a run has a number as its iteration, or all rows have the same one, other than 1."""
+    return not has_numbers or (lowest is not None and lowest == highest != 1)
+
+
+def warn_of_missing_iterations(run: AnyRun) -> None:
+    """Give the notice that a run lacks the iterations its measures need, once per run."""
+    warn_once(run, _NO_ITERATIONS, about=run.name)
+
+
+def warn_of_likely_iteration(run: AnyRun) -> None:
+    """Give a notice if a column looks like the iteration and was not read as it, once per run."""
+    if run.likely_iteration is not None:
+        sentence = describe_likely_iteration(run.likely_iteration)
+        warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+
+
+def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
+    """Give a notice once per run: reading and scoring may find the same thing."""
+    if text not in run.warned:
+        run.warned.add(text)
+        notice(text, about=about)
+
+
+def describe_likely_iteration(column: str) -> str:
+    """Say that a column looks like the iteration and was not read as it."""
+    return (
+        f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
+        "or, if it is not, rename it"
     )

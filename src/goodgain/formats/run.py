@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -32,6 +32,8 @@ from goodgain.formats.iterations import (
     find_unnamed_rows,
     mark_empty_iterations,
     number_iterations,
+    warn_of_likely_iteration,
+    warn_of_missing_iterations,
     warn_of_unnamed_rows,
 )
 from goodgain.options import check_choice, spell
@@ -49,10 +51,6 @@ from goodgain.schema import EMPTY_DOC, RUN
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
-_NO_ITERATIONS = (
-    "no iterations in this run: column 2 (iteration) is missing or constant, so each query counts as one search. "
-    "Number the searches in column 2 (in Python, goodgain.read_run keeps the numbers), or leave out measures of iterations."
-)
 
 
 class ScoredDoc(NamedTuple):
@@ -70,6 +68,7 @@ class Reading(NamedTuple):
     first: int = 1
     errors: str = "raise"
     columns: str = ""
+    page: int | None = None
 
     @classmethod
     def of(cls, gaps: str, first: int, errors: str, columns: Columns, renamed: Collection[str]) -> Reading:
@@ -100,6 +99,7 @@ class Run(PandasFacade):
         ids_mapped: how many ids of chunks became documents, each once a query.
         reading: the options that the run was read with.
         firsts: order -> first occurrences, where an experiment keeps them; else None.
+        unpaged: the run before `page=` cut it: its ranking is that of classic measures; None for a run without pages.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -113,6 +113,7 @@ class Run(PandasFacade):
     ids_mapped = 0
     reading = Reading()
     firsts: dict[str, FirstOccurrences] | None = None
+    unpaged: Run | None = None
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
@@ -156,6 +157,8 @@ class Run(PandasFacade):
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:
+        if self.unpaged is not None:
+            return self.unpaged.flatten(order)
         if self.lives_on_engine:  # engines keep no order
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
@@ -195,7 +198,13 @@ class Run(PandasFacade):
 
 
 def read_run(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    gaps: str = "close",
+    first: int = 1,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    page: int | None = None,
 ) -> Run:
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
@@ -210,6 +219,8 @@ def read_run(
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
             understood without it, with a notice.
+        page: cut the ranking of each query into iterations of so many results. The run must have no iterations. Its
+            classic ranking stays.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.
@@ -223,16 +234,28 @@ def read_run(
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
-    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns, is_one_search=page is None)
     check_columns_used(columns or {}, run)
+    if page is not None:
+        from goodgain.formats.pages import page_run  # which imports this module
+
+        return page_run(run, page)
     warn_of_likely_iteration(run)
     return run
 
 
 def load_run(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    gaps: str = "close",
+    first: int = 1,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    is_one_search: bool = True,
 ) -> Run:
-    """Read a run as `read_run` does, and leave two checks to the caller.
+    """Read a run as `read_run` does, and leave paging and two checks to the caller.
+
+    With `is_one_search=False`, a run without iterations will be paged: there is no notice that each query counts as one search.
 
     `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
     the iteration.
@@ -242,58 +265,24 @@ def load_run(
         return source
     name, found, is_text = open_source(source, RUN, errors=errors, columns=check_columns(columns))
     warn_of_understood_columns(found.columns, found.rows.label)
-    return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
-
-
-class AnyRun(Protocol):
-    """A run, eager or in batches."""
-
-    @property
-    def name(self) -> str | None: ...
-
-    @property
-    def has_iterations(self) -> bool: ...
-
-    @property
-    def likely_iteration(self) -> str | None: ...
-
-    @property
-    def warned(self) -> set[str]: ...
-
-
-def warn_of_missing_iterations(run: AnyRun) -> None:
-    """Give the notice that a run lacks the iterations its measures need, once per run."""
-    warn_once(run, _NO_ITERATIONS, about=run.name)
-
-
-def warn_of_likely_iteration(run: AnyRun) -> None:
-    """Give a notice if a column looks like the iteration and was not read as it, once per run."""
-    if run.likely_iteration is not None:
-        sentence = describe_likely_iteration(run.likely_iteration)
-        warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
-
-
-def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
-    """Give a notice once per run: reading and scoring may find the same thing."""
-    if text not in run.warned:
-        run.warned.add(text)
-        notice(text, about=about)
-
-
-def describe_likely_iteration(column: str) -> str:
-    """Say that a column looks like the iteration and was not read as it."""
-    return (
-        f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
-        "or, if it is not, rename it"
-    )
+    options: dict[str, Any] = {"gaps": gaps, "first": first, "errors": errors, "is_one_search": is_one_search}
+    return make_run(found, name=name, is_text=is_text, **options)
 
 
 def make_run(
-    source: OpenFrame, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
+    source: OpenFrame,
+    *,
+    name: str | None,
+    is_text: bool,
+    gaps: str,
+    first: int,
+    errors: str,
+    is_part: bool = False,
+    is_one_search: bool = True,
 ) -> Run:
     """Make a run from the columns of a source: check its rows, number its iterations, add ranks.
 
-    With `is_part`, the caller gives the notices that concern the whole run.
+    With `is_part`, the caller gives the notices that concern the whole run. `is_one_search` as in `load_run`.
     """
     frame, rows, found = source
     columns = frame.collect_schema().names()
@@ -322,7 +311,7 @@ def make_run(
     warn_of_unnamed_rows(rows.label, [unnamed])
     if not len(collect(frame.select("query_id").head(1))):
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_column and found.likely_iteration is None and _has_repeats(frame):
+    if is_one_search and not has_column and found.likely_iteration is None and _has_repeats(frame):
         warn_of_missing_iterations(run)
     return run
 

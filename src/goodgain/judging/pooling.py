@@ -131,7 +131,8 @@ def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: boo
     found = [pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "iteration": pl.Int64})]
     query_ids = [pl.Series("query_id", dtype=pl.String)]
     unnamed = []
-    for part in parts:
+    for whole in parts:
+        part = whole.unpaged if flattened and whole.unpaged is not None else whole
         rows = part.rows
         unnamed.append(part.unnamed)
         query_ids.append(rows.get_column("query_id").unique())

@@ -73,6 +73,8 @@ class Declaration:
         takes: returns whether parameters that are valid one by one can be combined.
         needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
             best. `compare` and annotations then have no value.
+        by_iteration: whether its value depends on where iterations end, also without @.
+        by_repeats: whether its value depends on which results are repeats.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Declaration:
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
     needs_results: bool = False
+    by_iteration: bool = False
+    by_repeats: bool = False
 
     @property
     def is_over_iterations(self) -> bool:
@@ -223,6 +227,11 @@ class IterationMeasure(DeclaredMeasure):
     def cutoff(self) -> int | None:
         """The iteration after @; None for the last iteration of each query."""
         return self.params.get("cutoff")
+
+    @property
+    def depends_on_ends(self) -> bool:
+        """Whether its value depends on where iterations end."""
+        return self.cutoff is not None or self.declaration.by_iteration
 
     @property
     def rel(self) -> float:

@@ -61,6 +61,7 @@ RG = _declare(
     "CG@i / i",
     lambda upto: divide(upto.total(G), i),
     example=("RG@2", 2.5),
+    by_iteration=True,
     from_labels="sum",
 )
 DCGG = _declare(
@@ -70,6 +71,7 @@ DCGG = _declare(
     lambda upto: upto.total(w * G),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
+    by_iteration=True,
     remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
     from_labels="sum",
 )
@@ -79,6 +81,7 @@ DRG = _declare(
     "DCGG@i / i",
     lambda upto: divide(upto.total(w * G), i),
     example=("DRG@2", 2.1309297535714573),
+    by_iteration=True,
     from_labels="sum",
 )
 AvgGain = _declare(
@@ -100,6 +103,7 @@ RAG = _declare(
     lambda upto: divide(upto.total(gain_per_result), i),
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
+    by_iteration=True,
     from_labels="sum",
 )
 DRAG = _declare(
@@ -109,6 +113,7 @@ DRAG = _declare(
     lambda upto: divide(upto.total(w * gain_per_result), i),
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
+    by_iteration=True,
     from_labels="sum",
 )
 SRE = _declare(
@@ -118,6 +123,7 @@ SRE = _declare(
     lambda upto: divide(upto.total(GR), upto.total(R)),
     bounds=("0", "1"),
     example=("SRE@2", 0.3333333333333333),
+    by_repeats=True,
     from_labels="sum",
 )
 SRR = _declare(
@@ -128,6 +134,7 @@ SRR = _declare(
     better="down",
     bounds=("0", "1"),
     example=("SRR@2", 0.16666666666666666),
+    by_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     from_labels="sum",
     needs_results=True,
@@ -165,6 +172,7 @@ IterationsForAllGoodResults = _declare(
     source="Retrieved Good Gain guideline, IterationsForAllGoodResults",
     own=_REL | {"pool": _POOL},
     example=("IterationsForAllGoodResults(pool='retrieved')", 2.0),
+    by_iteration=True,
 )
 nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
@@ -183,6 +191,7 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     bounds=("0", "1"),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
+    by_iteration=True,
 )
 AllGood = _declare(
     "AllGood",
@@ -214,6 +223,7 @@ SearchPrecision = _declare(
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchPrecision@2", 0.3333333333333333),
+    by_repeats=True,
     from_labels="sum",
 )
 SearchGain = _declare(
@@ -225,6 +235,7 @@ SearchGain = _declare(
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
+    by_iteration=True,
 )
 _COUNT = {**_COMMON, "family": "counts", "source": "counts of the ledger", "own": AT_I}
 _declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
@@ -237,6 +248,7 @@ NumIter = _declare_count(
     better="down",
     own={},
     example=("NumIter", 2.0),
+    by_iteration=True,
     from_labels="sum",
 )
 NumResults = _declare_count(
@@ -272,6 +284,7 @@ NumDup = _declare_count(
     lambda upto: upto.total(Dup),
     better="down",
     example=("NumDup@2", 1.0),
+    by_repeats=True,
     from_labels="sum",
 )
 NumUnjudged = _declare_count(

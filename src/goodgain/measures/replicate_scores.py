@@ -66,6 +66,8 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         rel,
         ids_mapped=ids_mapped,
         replicates=tuple(runs),
+        lacks_iterations=any(of.lacks_iterations for of in runs),
+        one_time=max(of.one_time for of in runs),
     )
 
 
@@ -76,7 +78,7 @@ def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
         first = next(iter(values.values()))
         if any(value != first for value in values.values()):
-            found[option] = [f"{name}:{value}" for name, value in values.items()]
+            found[option] = [f"{name}:{value}" for name, value in values.items() if value is not None]
         elif first != default:
             found[option] = first
     return found

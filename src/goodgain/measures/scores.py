@@ -46,6 +46,8 @@ class Scores:
         intervals: name of a measure -> the ends of the bootstrap percentile interval of its mean over queries; None for a
             sum, of one query, or without a mean. None without `interval=True`.
         replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
+        lacks_iterations: whether the run, or one of several, has no iterations.
+        one_time: in how many queries addresses that are new for each call stand in two iterations or more.
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -69,6 +71,8 @@ class Scores:
     ids_mapped: tuple[int, int] | None = None
     replicates: tuple[Scores, ...] = ()
     intervals: dict[str, tuple[float, float] | None] | None = None
+    lacks_iterations: bool = False
+    one_time: int = 0
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:

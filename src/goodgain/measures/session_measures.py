@@ -125,6 +125,7 @@ PerIteration = _declare(
         ),
     },
     example=("PerIteration(measure='P@2')@2", 0.75),
+    by_iteration=True,
     remark="the better direction and the threshold are those of the measure; a document that comes again counts again; "
     "scores order an iteration, as they order a run with one iteration",
 )

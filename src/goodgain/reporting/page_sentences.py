@@ -11,6 +11,7 @@ from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import describe_costs
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
+from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import count_of
@@ -40,6 +41,11 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             said.append(f"{system} against {against} is unclear, no difference beyond noise, in {changes}.")
         if equal := by_verdict.get("equal", []):
             said.append(f"{system} and {against} are equal in every query in {_join(map(_name_measure, equal))}.")
+        said += [
+            f"{system} and {against} are {verdict} in {_join(map(_name_measure, rows))}."
+            for verdict, rows in by_verdict.items()
+            if verdict is not None and verdict.startswith(NOT_COMPARABLE)
+        ]
         if untold := by_verdict.get(None, []):
             said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
         if known.height < of.height:
