@@ -132,3 +132,40 @@ def test_a_model_after_the_tools_of_a_step_begins_the_next(tmp_path: Path) -> No
         log.model()
         log.tool(output)
     assert log.read(tmp_path)[0]["iteration"].to_list() == [1, 1, 2]
+
+
+#: The 128 bits of two traces that are one as floating-point numbers.
+LONG = 100000000000000000000000000000000000007, 100000000000000000000000000000000000008
+
+
+def make_numbered_spans(trace_id: int | str, *documents: str) -> list[dict[str, Any]]:
+    called = {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_web", "gen_ai.tool.args": '{"query": "x"}',
+        "gen_ai.output": json.dumps([{"docid": name, "title": name} for name in documents]),
+    }  # fmt: skip
+    attributes = [{"gen_ai.operation.name": "call_llm"}, called, {"gen_ai.operation.name": "call_llm"}]
+
+    def number(span: int) -> int | str:
+        return span if isinstance(trace_id, int) else f"{span:016x}"
+
+    return [
+        {
+            "name": str(of["gen_ai.operation.name"]), "parent": {"trace_id": trace_id, "span_id": number(5)},
+            "context": {"trace_id": trace_id, "span_id": number(100 + k)},
+            "start_time": 10**9 * (k + 1), "end_time": 10**9 * (k + 1) + 5, "attributes": of,
+        }
+        for k, of in enumerate(attributes)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ids", [LONG, tuple(f"{number:032x}" for number in LONG)], ids=["numbers", "hexadecimal"])
+@pytest.mark.parametrize("in_lines", [True, False])
+def test_ids_of_spans_may_be_whole_numbers_of_128_bits(ids: tuple[Any, Any], in_lines: bool, tmp_path: Path) -> None:
+    path, seen = tmp_path / "spans.json", list[Summary]()
+    spans = [span for k, trace_id in enumerate(ids) for span in make_numbered_spans(trace_id, f"a{k}", f"b{k}")]
+    path.write_text("\n".join(map(json.dumps, spans)) if in_lines else json.dumps({"spans": spans}))
+    found = read_traces(path, report=seen.append)
+    assert found.select("query_id", "iteration", "doc_id").rows() == [
+        (f"{number:032x}", 1, name) for k, number in enumerate(LONG) for name in (f"a{k}", f"b{k}")
+    ]
+    assert not seen[0].unknown

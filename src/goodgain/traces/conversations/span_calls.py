@@ -149,9 +149,8 @@ def find_tool_name(span: Span) -> Any:
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
     """Return the call in the span of a tool."""
-    output = span.get("output.value")
-    if output is None:
-        output = span.get("gen_ai.tool.call.result")
+    outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output"))
+    output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
     # LangChain's instrumentation writes its message.
@@ -159,7 +158,8 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
-    arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
+    inputs = (span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args"))
+    arguments = next(filter(None, inputs), None)
     return ToolCall(
         expect_text(find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
         failed=span.failed or message.get("status") == "error", remedy=remedy,

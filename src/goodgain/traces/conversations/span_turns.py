@@ -66,7 +66,7 @@ class _Root:
         self.top = top
         self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
         # The turns of one trace are one conversation; any other root is a conversation by itself.
-        alone = top.trace_id if top.kind == "TURN" else spans[0].span_id
+        alone = top.trace_id + ("" if top.kind == "TURN" else f" {spans[0].span_id}")
         #: Whether any span is, or may be, that of a model, tool, agent ...
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in self.spans if span is not top)]

@@ -20,7 +20,7 @@ from goodgain.traces.recorded_outcomes import find_outcomes
 
 #: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
-    **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "call_llm"), "LLM"),
     "retrieval": "RETRIEVER",
     "execute_tool": "TOOL",
     "invoke_agent": "AGENT",
@@ -148,7 +148,9 @@ def _get_first(raw: dict[str, Any], *keys: str) -> Any:
 
 def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> Span:
     ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
-    parent = _get_first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
+    parent = _get_first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId", "parent")
+    if isinstance(parent, dict):  # its context
+        parent = parent.get("span_id")
     attributes = raw.get("attributes")
     if isinstance(attributes, list) or (otlp and attributes is None):
         attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
@@ -194,7 +196,9 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Return the id of a trace or span in hexadecimal, from hexadecimal, `0x...` or protobuf's base64."""
+    """Return the id of a trace or span in hexadecimal, from hexadecimal, `0x...`, protobuf's base64 or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return f"{value:x}"
     if isinstance(value, str):
         text = value.removeprefix("0x").lower()
         if _HEX.fullmatch(text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import NotJSONError, loads, loads_exactly
 from goodgain.files.opening import BOM
 from goodgain.traces.expected_values import find_id, find_record_id, format_place
 from goodgain.traces.input.file_head import FileHead, parse_members, parse_prefix
@@ -18,6 +19,9 @@ from goodgain.traces.input.logs_and_archives import Opener, base_name, read_at_m
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import BY_NAME, ChosenTools
+
+#: Ids of 128 bits, as the exporters of some SDKs write them.
+_LONG_IDS = re.compile(rb'"trace_?[iI]d"\s*:\s*[0-9]{20}')
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
@@ -93,7 +97,7 @@ class Source:
         content = self.bytes()
         self._check_values(content, len(content))
         try:
-            value = loads(content)
+            value = _parse(content)
         except NotJSONError as error:
             cut = InputError(f"{self.path}: is not JSON to its end ({error}); was it cut off?")
             *value, last = parse_members(content) if self.skip else [None]
@@ -116,7 +120,7 @@ class Source:
                     continue
                 self._check_values(line, self.bytes_read)
                 try:
-                    value = loads(line.removeprefix(BOM) if number == 1 else line)
+                    value = _parse(line.removeprefix(BOM) if number == 1 else line)
                 except NotJSONError as error:
                     cut = InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
                     self._raise_or_skip(cut, self._name_lost(parse_prefix(line, whole=False), self.number))
@@ -224,3 +228,8 @@ class Source:
         """Return the unknown items since the last call: those of the trace just read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
+
+
+def _parse(text: bytes) -> Any:
+    """Parse the JSON of a log; the ids of spans may be numbers of more digits than a float has."""
+    return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)
