@@ -93,6 +93,8 @@ _COUNTS |= {
     "turn4/gemini_redirect_urls.json": [[2, 2, 2]],
     "turn4/grouped_lists.json": [[3]],
     "turn4/har.har": [[2]],
+    "turn4/hex_trace_ids.json": [[2]],
+    "turn4/int_trace_ids.json": [[2]],
     "turn4/loglines.json": [[2]],
     "turn4/mcp_proxy.json": [[2]],
     "turn4/mcp_result_repr.json": [[2]],
@@ -106,7 +108,7 @@ _COUNTS |= {
 }
 #: Kinds of logs that no format reads yet: refused, and never read to a query without a search.
 _REFUSED = [
-    *("flights.json", "hex_trace_ids.json", "int_trace_ids.json", "python_dict_lines.log"),
+    *("flights.json", "python_dict_lines.log"),
 ]
 #: Samples that are read in another way than a person reads them, or with a notice: no expectation holds them yet.
 _NOT_HELD = [
