@@ -168,7 +168,7 @@ ITERATED = SMALL.with_columns(iteration=pl.Series([1, 1, 2, 2]))
         (
             SMALL.with_columns(step=pl.Series([1, 1, 2, 2])),
             2,
-            "page=2: agent has no column iteration: found the column",
+            "the run has no column iteration: found the column",
         ),
         (SMALL, 0, "page=0: give a whole number from 1, the number of results of a page"),
         (SMALL, 2.5, "page=2.5: give a whole number"),
