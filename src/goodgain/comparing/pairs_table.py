@@ -259,7 +259,8 @@ def find_incomparable(
 
 
 def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | None:
-    if measure.depends_on_ends and system.lacks_iterations != against.lacks_iterations:
+    by_iteration = measure.depends_on_ends or system.signature.get("labels") == "iteration"
+    if by_iteration and system.lacks_iterations != against.lacks_iterations:
         return NOT_COMPARABLE
     if measure.declaration.by_repeats and (system.one_time or against.one_time):
         return f"{NOT_COMPARABLE}: one-time addresses"
