@@ -107,6 +107,14 @@ def test_the_report_says_it(name: str, tmp_path: Path) -> None:
     assert not re.search("(better|worse|unclear)[^.]* in (nCG@1|RG)", page)
 
 
+def test_with_labels_by_iteration_every_measure_of_iterations_depends_on_their_ends() -> None:
+    rows = [(query, "1", f"d{k}", 2) for query in QUERIES for k in range(8)]
+    qrels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    systems = {name: SYSTEMS[name] for name in ("bm25", "agent")}
+    found = quietly(qrels, systems, "nCG RR", labels="iteration", resamples=99)
+    assert [verdict == "not comparable" for verdict in found.pairs["verdict"]] == [True, False]
+
+
 def test_a_row_with_one_pair_that_is_not_comparable_has_no_bold_and_corrects_only_the_others() -> None:
     three = quietly(QRELS, SYSTEMS, "nCG@1 nCG", resamples=999)
     verdicts = three.pairs.filter(measure="nCG@1").select("system", "against", "verdict").rows()

@@ -69,6 +69,7 @@ def write(folder: Path, text: str | pl.DataFrame, name: str = "bm25.run") -> Pat
 
 ROWS = make_rows()
 TEXT = "".join(" ".join(map(str, (*row, "t"))) + "\n" for row in ROWS)
+CUT = cut_by_hand(ROWS, SIZE)
 SCATTERED = "".join(sorted(TEXT.splitlines(keepends=True), key=lambda line: line.split()[2]))
 QRELS = pl.DataFrame(
     [(f"q{query}", f"d{doc}", float(doc % 4)) for query in (*range(9), 10) for doc in range(query % 3, 30, 2)]
@@ -119,6 +120,10 @@ def test_a_paged_run_has_the_numbers_of_the_same_run_cut_by_hand(
 
 def test_a_run_read_in_pages_is_cut_and_keeps_its_ranking(tmp_path: Path) -> None:
     run, whole = gg.read_run(frame_of(TEXT), page=SIZE), gg.read_run(frame_of(TEXT))
+    gg.write_run(run, tmp_path / "pages.run")
+    key = ["query_id", "rank", "iteration", "doc_id"]
+    written, cut = (gg.read_run(write(tmp_path, text)).frame for text in ((tmp_path / "pages.run").read_text(), CUT))
+    assert written.select(key).sort(key).equals(cut.select(key).sort(key))
     for order in ("seen", "interleaved", "last"):
         assert gg.flatten(run, order=order).equals(gg.flatten(whole, order=order))
     assert run.frame.filter(query_id="q8").select("iteration", "doc_id").rows() == [(1, "-")]
@@ -168,7 +173,7 @@ ITERATED = SMALL.with_columns(iteration=pl.Series([1, 1, 2, 2]))
         (
             SMALL.with_columns(step=pl.Series([1, 1, 2, 2])),
             2,
-            "page=2: agent has no column iteration: found the column",
+            "the run has no column iteration: found the column",
         ),
         (SMALL, 0, "page=0: give a whole number from 1, the number of results of a page"),
         (SMALL, 2.5, "page=2.5: give a whole number"),

@@ -110,6 +110,7 @@ OTHERS: dict[str, Any] = {
     "columns": {"step": "iteration", "score": "rank_score"},
     "errors": "skip",
     "only": ["q1", "q2"],
+    "page": {"third": 2},
     "documents": r"^(.+)#\d+$",
     "documents_of": "run",
     "chunks": "repeat",
@@ -167,6 +168,9 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         del systems["several"]
     if name == "columns":
         systems["third"] = str(tmp_path / "0.csv")
+    if name == "page":
+        systems["third"] = str(tmp_path / "third.csv")
+        pl.read_csv(tmp_path / "0.csv").drop("step").unique(["query_id", "doc_id"]).write_csv(systems["third"])
     options = BESIDE.get(name, {})
     before = gg.Experiment(qrels, systems, **options)
     first = run_all(before)

@@ -8,9 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.comparability import describe_incomparable, list_iterated
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_notes import Note, describe_incomparable, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question
 from goodgain.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
@@ -77,7 +76,14 @@ def compare_scores(
     notes = [
         *of_labels,
         *(Note(said) for said in (few_shared, describe_incomparable(pairs, scores, of_file)) if said),
-        *list_notes(asked, matrices, about, queries, outcomes=solved, iterated=list_iterated(scores)),
+        *list_notes(
+            asked,
+            matrices,
+            about,
+            queries,
+            outcomes=solved,
+            iterated=[k for k, of in enumerate(scores.values()) if not of.lacks_iterations],
+        ),
         *list_replicate_notes(scores, several, len(query_ids)),
     ]
     for note in notes:

@@ -51,10 +51,10 @@ class Comparison:
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
             more_results (per query, system minus against). A p that does not exist is null.
             The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
-            It is `not comparable` if one of both alone has no iterations, and the measure depends on where they end: such a
-            pair has no p-values. It is `equal` if all differences are zero, `no results` if a system has no value because
-            it returned nothing, and else null without queries. A measure without a better direction has no verdict, wins,
-            ties and losses.
+            It is `not comparable` if one of both alone has no iterations, and the measure depends on where they end, or
+            `not comparable: one-time addresses` if repeats are not seen: such a pair has no p-values. It is `equal` if all
+            differences are zero, `no results` if a system has no value because it returned nothing, and else null without
+            queries. A measure without a better direction has no verdict, wins, ties and losses.
             With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
             documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
             bounds.

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.counting.coverage import (
@@ -24,9 +25,10 @@ from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.measures.scores import Scores
 from goodgain.options import spell
 
-#: Pairs of systems that a note lists.
+#: Pairs of systems, measures, or systems that a note lists.
 _EXAMPLES = 3
 
 
@@ -171,3 +173,28 @@ def _describe_low_counts(
         for name, n in zip(names, is_less.sum(axis=1), strict=True):
             if n:
                 yield Note(f"{measure} of {name}: less because it returned nothing{by} in {count_queries(n)}.")
+
+
+def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> str | None:
+    """Return a sentence on the pairs that are not comparable because one system has no iterations; None without any.
+
+    `of_file` is the name of the system of a baseline file.
+    """
+    found = pairs.filter(verdict=NOT_COMPARABLE)
+    if found.is_empty():
+        return None
+    compared = {*found.get_column("system"), *found.get_column("against")}
+    lacking, others = (
+        [name for name, of in scores.items() if name in compared and of.lacks_iterations == lacks]
+        for lacks in (True, False)
+    )
+    measures = found.get_column("measure").unique(maintain_order=True).to_list()
+    remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
+    if lacking[0] == of_file:
+        remedy = f"Write the baseline file again with {spell('page', 'N')}."
+    return f"{_list(measures)}: not comparable between {_list(lacking)} (no iterations) and {_list(others)}. {remedy}"
+
+
+def _list(listed: Sequence[str]) -> str:
+    more = f" and {len(listed) - _EXAMPLES:,} more" if len(listed) > _EXAMPLES else ""
+    return f"{', '.join(listed[:_EXAMPLES])}{more}"

@@ -11,10 +11,9 @@ import ir_measures
 import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
-from goodgain.comparing.comparability import find_incomparable
 from goodgain.comparing.difference_bounds import ScoredRun, find_added
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
-from goodgain.comparing.pairs_table import compare_pairs, decide
+from goodgain.comparing.pairs_table import compare_pairs, decide, find_incomparable
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.counting.run_in_blocks import RunFile

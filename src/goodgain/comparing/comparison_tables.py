@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.comparability import find_best, find_unranked
+from goodgain.comparing.pairs_table import find_best, find_unranked
 from goodgain.comparing.rendering import (
     ABSENT,
     BOOKTABS,

@@ -117,9 +117,8 @@ def write_comment(
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]
     counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
-    verdicts = ", ".join(
-        f"{counts[name]} {name}" for name in [*_VERDICTS, *sorted({*counts} - {*_VERDICTS})] if counts[name]
-    )
+    names = [*_VERDICTS, *sorted({*counts} - {*_VERDICTS})]  # not comparable, with its reason
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
     held = f"{len(outcomes) - len(failed)} held"
     required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
     told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 
+import ir_measures
 import numpy as np
 import polars as pl
 import polars.selectors as cs
@@ -23,6 +25,7 @@ from goodgain.comparing.statistical_tests import (
     subtract_without_residue,
 )
 from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
 
@@ -240,3 +243,39 @@ def decide(
         )
         .with_columns(cs.float().fill_nan(None))
     )
+
+
+def find_incomparable(
+    measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
+) -> dict[tuple[str, ...], str]:
+    """Return (measure, system, against) -> the verdict, for pairs that cannot be compared."""
+    return {
+        (str(measure), *pair): verdict
+        for measure in measures
+        if isinstance(measure, IterationMeasure)
+        for pair in permutations(scores, 2)
+        if (verdict := _judge(measure, *(scores[name] for name in pair)))
+    }
+
+
+def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | None:
+    by_iteration = measure.depends_on_ends or system.signature.get("labels") == "iteration"
+    if by_iteration and system.lacks_iterations != against.lacks_iterations:
+        return NOT_COMPARABLE
+    if measure.declaration.by_repeats and (system.one_time or against.one_time):
+        return f"{NOT_COMPARABLE}: one-time addresses"
+    return None
+
+
+def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs whose systems are not comparable."""
+    return pairs.filter(pl.col("verdict").str.starts_with(NOT_COMPARABLE))
+
+
+def find_best(means: list[float], better: str | None) -> set[float]:
+    """Return the best means, up to rounding; none if all are equal, or the measure has no better direction."""
+    if not means or better is None:
+        return set()
+    top = max(means) if better == "up" else min(means)
+    best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
+    return best if any(mean not in best for mean in means) else set()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.comparability import find_unranked
-from goodgain.comparing.pairs_table import NOT_COMPARABLE, arrange_values, average_rows, match_pair
+from goodgain.comparing.pairs_table import arrange_values, average_rows, find_unranked, match_pair
 from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
@@ -175,12 +174,9 @@ def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> Non
     pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
     for line in (one for one in lines if str(one.measure) in pairs):
         first = pairs[str(line.measure)][0]
-        pages = f", or cut the run without iterations into pages ({spell('page')})" * (
-            first["verdict"] == NOT_COMPARABLE
-        )
+        between = f"between {first['system']} and {first['against']}"
         raise InputError(
-            f"{line.text!r}: {line.measure} is {first['verdict']} between {first['system']} and {first['against']}. Leave out "
-            f"the line{pages}."
+            f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the line."
         )
 
 

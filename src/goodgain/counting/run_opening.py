@@ -32,7 +32,7 @@ from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
 from goodgain.formats.pages import check_pages, page_run
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
-from goodgain.formats.run import Run, check_run_options, load_run
+from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
@@ -49,13 +49,7 @@ _PIECE = 2**20  # bytes unpacked at a time to find the size
 
 
 def open_run(
-    source: Any,
-    *,
-    gaps: str = "close",
-    first: int = 1,
-    errors: str = "raise",
-    columns: Columns | None = None,
-    is_one_search: bool = True,
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run | RunFile:
     """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
 
@@ -70,7 +64,7 @@ def open_run(
         if found is not None:
             check_run_options(source, gaps=gaps, first=first, errors=errors)
             return found
-    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns, is_one_search=is_one_search)
+    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
 def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
@@ -103,14 +97,16 @@ def open_systems(
     if query_ids is not None and judged is not None:
         judged = judged.select_queries(query_ids.to_list())
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
-    opened: dict[str, Run | RunFile] = {}
     pages = page if isinstance(page, Mapping) else dict.fromkeys(runs if page is not None else (), page)
+    if unknown := [name for name in pages if name not in runs]:
+        raise InputError(f"{spell('page', page)}: {unknown[0]!r} is not one of the systems; they are {', '.join(runs)}")
+    opened: dict[str, Run | RunFile] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                is_one_search = name not in pages
-                reading: dict[str, Any] = {"gaps": gaps, "first": first, "errors": errors, "columns": columns}
-                one = open_run(run, **reading, is_one_search=is_one_search)
+                one = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+                if name not in pages and isinstance(one, Run):
+                    warn_of_repeats(one)
                 if judged is not None:
                     check_columns_used(columns or {}, one, judged)
                 if query_ids is not None:

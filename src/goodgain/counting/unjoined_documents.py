@@ -37,7 +37,7 @@ def warn_of_run(
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
-    one_time = count_one_time(run, judgments)
+    one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
         notice(
             f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call, in two iterations or "
@@ -47,16 +47,12 @@ def warn_of_run(
     return one_time
 
 
-def count_one_time(run: Run | RunFile, judgments: pl.DataFrame) -> int:
-    """Return in how many judged queries addresses that are new for each call stand in two iterations or more.
+def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
+    """Return in how many of some queries addresses that are new for each call stand in two iterations or more.
 
-    A large file is read again if its sample has such an address. An engine is asked if a judged document has an address.
+    A large file or an engine is asked for them if its sample has one.
     """
-    if isinstance(run, Run) and not run.lives_on_engine:
-        ids = run.rows.get_column("doc_id")
-    else:
-        is_asked = isinstance(run, RunFile) or judgments.get_column("doc_id").str.starts_with("http").any()
-        ids = sample_rows(run).get_column("doc_id") if is_asked else pl.Series(dtype=pl.String)
+    ids = (run.rows if isinstance(run, Run) and not run.lives_on_engine else sample_rows(run)).get_column("doc_id")
     if not ids.str.starts_with("https://").any():
         return 0
     from goodgain.dedup.pages_of_ids import is_one_time  # deduplication takes 12 ms to import
@@ -67,7 +63,7 @@ def count_one_time(run: Run | RunFile, judgments: pl.DataFrame) -> int:
     found = (nw.from_native(frame).filter(is_one_time(nw.col("doc_id"))) for frame in frames)
     places = pl.concat([collect(rows.select("query_id", "iteration").unique()) for rows in found]).unique()
     several = places.group_by("query_id").len().filter(pl.col("len") > 1).get_column("query_id")
-    return int(several.is_in(judgments.get_column("query_id").unique().implode()).sum())
+    return int(several.is_in(query_ids.implode()).sum())
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:

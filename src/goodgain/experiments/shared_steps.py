@@ -20,7 +20,7 @@ from goodgain.errors import NoticesOfSystems
 from goodgain.evaluation import count_run, score_run
 from goodgain.experiments.kept_results import KeptResults, key_of_options, make_key
 from goodgain.formats import Qrels, Run
-from goodgain.formats.systems import name_runs, spread_over_runs
+from goodgain.formats.systems import name_runs
 from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_ends
@@ -78,7 +78,8 @@ class SharedSteps:
     def _open(self) -> Opened:
         named, names = name_runs(self.systems)
         options = {option.name: self.options[option.name] for option in (*READING, *DOCUMENTS)}
-        options["page"] = spread_over_runs(options["page"], names)
+        if isinstance(page := options["page"], Mapping):
+            options["page"] = {run: size for name, size in page.items() for run in names.get(name, [name])}
         judged, opened = open_systems(self._qrels, named, **options)
         runs = {name: copy(run) for name, run in opened.items()}
         for run in runs.values():  # notices about the user's own run are not those of this experiment

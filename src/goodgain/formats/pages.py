@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.formats.iterations import AnyRun, describe_likely_iteration, lacks_iterations
+from goodgain.formats.iterations import AnyRun, lacks_iterations
 from goodgain.formats.run import Run
 from goodgain.options import check_whole_number, spell
 from goodgain.schema import EMPTY_DOC
@@ -17,18 +17,14 @@ from goodgain.schema import EMPTY_DOC
 def check_pages(run: AnyRun, size: int, parts: Iterable[Run], name: str = "") -> None:
     """Raise `InputError` unless a run, whose rows are those of the parts, can be cut into pages of so many results."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
-    about = f"{spell('page', size)}: {name or run.name or 'the run'}"
-    if run.likely_iteration is not None:
-        raise InputError(f"{about} has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     has_numbers, ends = False, set[int]()
     for part in parts:
-        has_numbers |= part.has_iterations
         numbers: Any = part.rows.get_column("iteration")
-        ends.update({numbers.min(), numbers.max()} - {None})
+        has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
     if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
-        only = spell("page", {"SYSTEM": size})
         raise InputError(
-            f"{about} has iterations already. Leave out {spell('page')}, or name the system without: {only}."
+            f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. Leave out {spell('page')}, or "
+            f"name the system without: {spell('page', {'SYSTEM': size})}."
         )
 
 

@@ -93,6 +93,7 @@ class Run(PandasFacade):
         name: the name of the system, from the file's stem; None for frames.
         has_iterations: False if no row of the source has a number as its iteration.
         likely_iteration: a column of the source that looks like the iteration, if none was read as the iteration.
+        lacks_column: whether the source has no column of iterations.
         renamed: the columns of the source that `columns=` renamed.
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
@@ -114,6 +115,7 @@ class Run(PandasFacade):
     reading = Reading()
     firsts: dict[str, FirstOccurrences] | None = None
     unpaged: Run | None = None
+    lacks_column = False
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
@@ -234,55 +236,39 @@ def read_run(
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
-    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns, is_one_search=page is None)
+    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
     check_columns_used(columns or {}, run)
+    warn_of_likely_iteration(run)
     if page is not None:
         from goodgain.formats.pages import page_run  # which imports this module
 
         return page_run(run, page)
-    warn_of_likely_iteration(run)
+    warn_of_repeats(run)
     return run
 
 
 def load_run(
-    source: Any,
-    *,
-    gaps: str = "close",
-    first: int = 1,
-    errors: str = "raise",
-    columns: Columns | None = None,
-    is_one_search: bool = True,
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does, and leave paging and two checks to the caller.
-
-    With `is_one_search=False`, a run without iterations will be paged: there is no notice that each query counts as one search.
+    """Read a run as `read_run` does, and leave pages and three checks to the caller.
 
     `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
-    the iteration.
+    the iteration. `warn_of_repeats`: a run in pages has repeats.
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
     name, found, is_text = open_source(source, RUN, errors=errors, columns=check_columns(columns))
     warn_of_understood_columns(found.columns, found.rows.label)
-    options: dict[str, Any] = {"gaps": gaps, "first": first, "errors": errors, "is_one_search": is_one_search}
-    return make_run(found, name=name, is_text=is_text, **options)
+    return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
 def make_run(
-    source: OpenFrame,
-    *,
-    name: str | None,
-    is_text: bool,
-    gaps: str,
-    first: int,
-    errors: str,
-    is_part: bool = False,
-    is_one_search: bool = True,
+    source: OpenFrame, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
 ) -> Run:
     """Make a run from the columns of a source: check its rows, number its iterations, add ranks.
 
-    With `is_part`, the caller gives the notices that concern the whole run. `is_one_search` as in `load_run`.
+    With `is_part`, the caller gives the notices that concern the whole run.
     """
     frame, rows, found = source
     columns = frame.collect_schema().names()
@@ -311,9 +297,14 @@ def make_run(
     warn_of_unnamed_rows(rows.label, [unnamed])
     if not len(collect(frame.select("query_id").head(1))):
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if is_one_search and not has_column and found.likely_iteration is None and _has_repeats(frame):
-        warn_of_missing_iterations(run)
+    run.lacks_column = not has_column
     return run
+
+
+def warn_of_repeats(run: Run) -> None:
+    """Give the notice on missing iterations if a run without column 2 has a document twice in a query."""
+    if run.lacks_column and run.likely_iteration is None and _has_repeats(nw.from_native(run.frame)):
+        warn_of_missing_iterations(run)
 
 
 def _check_tags(frame: Frame, rows: RowSource) -> None:

@@ -10,7 +10,6 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
-from goodgain.options import spell
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
@@ -68,20 +67,6 @@ def number_repeats(names: Sequence[str]) -> list[str]:
         times[name] += 1
         found.append(f"{name} ({times[name]})" if times[name] > 1 else name)
     return found
-
-
-def spread_over_runs(value: Any, names: Mapping[str, Sequence[str]]) -> Any:
-    """Return the value of an option for each run by its name, from one of all systems or one by system.
-
-    >>> spread_over_runs({"new": 5}, {"old": ["old"], "new": ["new (run 1)", "new (run 2)"]})
-    {'new (run 1)': 5, 'new (run 2)': 5}
-    """
-    if not isinstance(value, Mapping):
-        return value
-    if unknown := [name for name in value if name not in names]:
-        known = ", ".join(names) or "one without a name: give the value alone"
-        raise InputError(f"{spell('page', value)}: {unknown[0]!r} is not one of the systems; they are {known}")
-    return {run: value[name] for name in value for run in names[name]}
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
