@@ -181,7 +181,7 @@ def test_a_run_with_other_names_of_columns_is_compared_with_a_baseline_file(tmp_
     assert found.pairs.get_column("verdict").to_list() == ["equal"]
 
 
-@pytest.mark.parametrize("name", sorted({*READ, *SCORE} - {"rel", "groups", "bounds", "columns"}))
+@pytest.mark.parametrize("name", sorted({*READ, *SCORE} - {"rel", "groups", "bounds", "columns", "page"}))
 def test_what_differs_from_the_options_of_a_baseline_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
     one, other = READ.get(name) or SCORE[name]
 
