@@ -43,7 +43,7 @@ def cut_run(run: Run, size: int) -> Run:
 
 
 def _cut_into_pages(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Number the iterations of rows of whole queries anew: a page has so many results, in the order of rank, then row.
+    """Renumber the iterations of whole queries: a page has so many results, in the order of rank, then row.
 
     A query without results keeps one empty iteration.
     """
