@@ -65,23 +65,14 @@ _ELSEWHERE = {
     r"11-?pt_?avg": "ElevenPointAP",
     r"relative_p(?:_|\.)(?P<k>\d+)": "RelativeP@{k}",
     r"unj(?:_|\.)(?P<k>\d+)": "Unjudged@{k}",
-    r"rbp_resid": "RBPResidual",
-    r"set_p": "SetP",
     r"set_recall": "SetR",
-    r"set_f": "SetF",
-    r"num_ret": "NumRet",
-    r"num_rel": "NumRel",
     r"num_rel_ret": "NumRelRet",
     r"r_?precision": "Rprec",
     r"hit_?rate|hit": "Success@10",
     r"hits": "NumRet(rel=1)",
     r"ndcg_burges@(?P<k>\d+)": "nDCG(dcg='exp-log2')@{k}",
     r"rbp\.(?P<k>\d+)": "RBP(rel=1,p=0.{k})",
-    r"unj": "Unjudged@k",
     r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} if all results are judged",
-    r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
-    r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
-    r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
