@@ -23,7 +23,8 @@ from goodgain.labelling import model_labels
 from goodgain.labelling.answers_and_journal import Answer, Journal
 from goodgain.labelling.budget_and_pace import Budget, Limits, Spent
 from goodgain.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
-from goodgain.labelling.endpoint import Endpoint, Key
+from goodgain.labelling.endpoint import Endpoint
+from goodgain.labelling.keys import Key
 from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
 
 #: More calls than these need confirmation.

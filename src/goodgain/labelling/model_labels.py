@@ -19,7 +19,8 @@ from goodgain.labelling.answers_and_journal import Answer, Journal
 from goodgain.labelling.budget_and_pace import Budget, Limits
 from goodgain.labelling.calls import explain_failures, plan_calls, send_calls
 from goodgain.labelling.documents_to_label import collect_documents
-from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint, Key
+from goodgain.labelling.endpoint import Endpoint
+from goodgain.labelling.keys import KEY_VARIABLE, Key
 from goodgain.labelling.prompt_requests import (
     DEFAULT_PROMPT,
     FIRST_PROMPT,
