@@ -73,6 +73,9 @@ _ELSEWHERE = {
     r"ndcg_burges@(?P<k>\d+)": "nDCG(dcg='exp-log2')@{k}",
     r"rbp\.(?P<k>\d+)": "RBP(rel=1,p=0.{k})",
     r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} if all results are judged",
+    r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
+    r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
+    r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
