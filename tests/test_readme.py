@@ -160,6 +160,14 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
     assert all(set(author) == {"name"} for author in cited["authors"])  # an entity, not a person
     assert cited["version"] == gg.__version__
     assert cited["license"] == project["license"]
+    assert f"goodgain {gg.__version__} (rel=2)" in cited["message"]
+    page = " ".join((ROOT / "docs" / "measures.md").read_text(encoding="utf-8").split())
+    assert f"goodgain {gg.__version__} (rel=2" in page
+    assert len(cited["references"]) == 5
+    for reference in cited["references"]:
+        assert reference["title"] in page
+        assert {"type", "authors"} < set(reference)
+        assert reference.get("url", "") in page
 
 
 def test_the_page_on_commands_has_a_row_for_each() -> None:

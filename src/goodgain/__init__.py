@@ -6,6 +6,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import goodgain.interrupts  # noqa: F401  # isort: skip  # first: what follows takes long
+
 import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError

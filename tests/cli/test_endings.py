@@ -234,6 +234,27 @@ def test_a_signal_leaves_neither_files_nor_processes(tmp_path: Path, number: sig
     _wait_until(lambda: not _is_alive(process.pid))
 
 
+@pytest.mark.parametrize("module", some_of(["ir_measures", "polars", "goodgain.measures.good_gain", "click"], every=2))
+@pytest.mark.parametrize(
+    "program", some_of([["-m", "goodgain"], [str(Path(sys.executable).with_name("goodgain"))]], every=2)
+)
+def test_an_interrupt_while_the_program_is_imported_is_one_sentence(module: str, program: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", *program, "measures"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert any(line.rstrip().endswith(f"| {module}") or line.split()[-1] == module for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    said = [line for line in process.stderr.read().splitlines() if not line.startswith("import time:")]
+    assert (process.wait(timeout=60), said) == (130, ["goodgain: interrupted"])
+
+
+def test_a_library_leaves_ctrl_c_alone() -> None:
+    code = (
+        "import goodgain, signal; raise SystemExit(signal.getsignal(signal.SIGINT) is not signal.default_int_handler)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_an_interrupt_while_a_process_sends_a_result_ends_at_once() -> None:
     code = """
 from goodgain.traces.reading.trace_files_and_tasks import _open_pool

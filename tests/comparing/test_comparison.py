@@ -238,6 +238,16 @@ def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -
     assert row(found, "SRR")["more_iterations"] == -1
 
 
+def test_the_number_of_queries_in_which_a_system_stopped_is_counted() -> None:
+    """Three of four: neither a yes or no, nor all queries."""
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(4)}
+    rows = [(f"q{k}", i, "abc"[i - 1], -float(i)) for k in range(4) for i in (1, 2, 3)]
+    on = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "score"], orient="row")
+    short = on.filter((pl.col("iteration") == 1) | (pl.col("query_id") == "q0"))
+    notes = quietly(qrels, {"on": on, "short": short}, "CG@3").notes
+    assert any(note.startswith("Before iteration 3 short stopped in 3 queries, while another") for note in notes)
+
+
 def test_no_word_about_stopping_where_all_stop_together() -> None:
     notes = example("redundancy", "repeating", "lean", measures="SRR SRR@2").notes
     assert not any("stop" in note for note in notes)

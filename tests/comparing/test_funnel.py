@@ -18,6 +18,7 @@ import goodgain as gg
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.reporting import plots
+from goodgain.reporting.plots import plot_data
 from goodgain.schema import USES
 from goodgain.traces import read_traces
 from tests.support.command import run_command
@@ -435,7 +436,7 @@ def test_the_plot_has_three_bars_a_system_with_their_shares(tmp_path: Path) -> N
     assert good == pytest.approx([5 / 3, 2 / 3, 2 / 3, 7 / 3, 2, 4 / 3])
     assert [sum(pair) for pair in zip(good, other, strict=True)] == pytest.approx([3, 5 / 3, 4 / 3, 8 / 3, 2, 4 / 3])
     assert [text.get_text() for text in ax.texts] == ["56%", "40%", "50%", "88%", "100%", "100%"]
-    data = plots.funnel_data(found)
+    data = plot_data.prepare_funnel(found)
     assert data.columns == ["system", "stage", "good", "other", "share"]
     assert data.get_column("stage").to_list() == ["returned", "opened", "cited"] * 2
     done = run_command("funnel", QRELS, USES_FILE, "--plot", tmp_path / "funnel.svg")

@@ -188,6 +188,12 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
     found = quietly(FILES[0], RUNS, "nCG@6", outcomes=OUTCOMES[1:])
     assert found.pairs.filter(measure="solved").item(0, "queries") == 24
     assert "solved leaves out 1 query where a system has no value (quick 1)." in found.notes
+    assert found.correlations is not None
+    by_system = {row["system"]: row for row in found.correlations.iter_rows(named=True)}
+    assert {name: row["queries"] for name, row in by_system.items()} == {"quick": 24, "late": 25}
+    values = found.values.filter(system="quick").pivot("measure", index="query_id", values="value").drop_nulls()
+    tau = stats.kendalltau(values["nCG@6"], values["solved"]).statistic
+    assert (values.height, by_system["quick"]["tau"]) == (24, pytest.approx(tau))
 
 
 @pytest.mark.parametrize(

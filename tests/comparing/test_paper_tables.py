@@ -60,6 +60,18 @@ def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_co
     assert r"\* differs significantly from quick" in two_agents.to_text("markdown", rows="systems")
 
 
+def test_the_differences_of_several_pairs_name_both_systems_and_those_from_one_baseline_name_it_once() -> None:
+    labels, runs = many(6)
+    runs |= {"third": runs["lean"]}
+    every, one = (
+        quietly(labels, runs, "CG@2", baseline=name).to_text("latex", rows="systems") for name in (None, "lean")
+    )
+    assert "\\caption{Differences, system minus against}" in every
+    assert re.search(r"^measure & system & against & difference", every, re.MULTILINE)
+    assert "\\caption{Differences from lean}" in one
+    assert re.search(r"^measure & system & difference", one, re.MULTILINE)
+
+
 def test_caption_and_label_are_those_of_the_user(two_agents: Comparison) -> None:
     text = two_agents.to_text("latex", rows="systems", caption="Two agents & more", label="tab:two")
     assert "\\caption{Two agents \\& more}\n\\label{tab:two}" in text

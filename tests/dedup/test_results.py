@@ -312,6 +312,15 @@ def test_a_document_that_is_not_there_cannot_be_explained() -> None:
         deduplicate(_three()).explain("x")
 
 
+def test_rows_that_may_be_different_have_documents_of_their_own_beside_others() -> None:
+    """A title alone does not say that two results are one: neither of each other, nor of the document before them."""
+    rows = [result(title="Home"), result(title="Home"), result(title="About"), result(title="About"), result(url=_URL)]
+    for turn in range(len(rows)):
+        found = _documents(*rows[turn:], *rows[:turn])
+        assert len(set(found)) == 5
+        assert found.count(_URL) == 1
+
+
 def test_the_score_agrees_with_counting_by_hand() -> None:
     rows = frame([result(url=f"https://example.org/{page}") for page in "aabbc"])
     agreement = deduplicate(rows).score([1, 1, 1, 2, 2])
@@ -320,6 +329,18 @@ def test_the_score_agrees_with_counting_by_hand() -> None:
     assert agreement.f1 == pytest.approx(1 / 3)
     assert agreement.bcubed_precision == pytest.approx((1 + 1 + 1 / 2 + 1 / 2 + 1) / 5)
     assert agreement.bcubed_recall == pytest.approx((2 / 3 + 2 / 3 + 1 / 3 + 1 / 2 + 1 / 2) / 5)
+
+
+@pytest.mark.parametrize(
+    ("gold", "precision", "recall", "f1"),
+    [([1, 1, 2, 2, 3], 1, 1, 1), ([1, 1, 3, 2, 2], 1 / 2, 1 / 2, 1 / 2), ([1, 2, 3, 4, 1], 0, 0, 0)],
+)
+def test_a_score_whose_precision_and_recall_are_alike_is_their_f1(
+    gold: list[int], precision: float, recall: float, f1: float
+) -> None:
+    rows = frame([result(url=f"https://example.org/{page}") for page in "aabbc"])
+    agreement = deduplicate(rows).score(gold)
+    assert (agreement.precision, agreement.recall, agreement.f1) == (precision, recall, f1)
 
 
 def test_rows_without_gold_group_are_not_counted() -> None:

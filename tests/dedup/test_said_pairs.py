@@ -112,6 +112,17 @@ def test_a_name_of_several_documents_names_none_of_them(shared: str) -> None:
         assert len(set(_documents(*rows, same=[(shared, C)]))) == 5
 
 
+def test_a_doc_id_names_one_page_with_several_snippets_and_passages_of_one_text() -> None:
+    """And names nothing where passages of a document share it: each is a document of its own."""
+    page = [result(doc_id="1", url=A, snippet=text) for text in (EN, OTHER)]
+    assert len(set(_documents(*page, result(url=C), same=[("1", C)]))) == 1
+    once = [result(type="passage", doc_id="1", snippet=EN) for _ in range(2)]
+    assert len(set(_documents(*once, result(url=C), same=[("1", C)]))) == 1
+    twice = [result(type="passage", doc_id="1", snippet=text) for text in (EN, OTHER)]
+    with pytest.warns(GoodgainNotice, match=r"same=: 1 of 2 names occur in no result, or stand for several documents"):
+        assert len(set(_documents(*twice, result(url=C), same=[("1", C)]))) == 3
+
+
 # Files
 
 

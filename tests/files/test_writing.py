@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -79,3 +80,35 @@ def test_other_threads_never_write_without_the_umask_meanwhile(tmp_path: Path) -
         sys.setswitchinterval(interval)
         os.umask(before)
     assert modes == {0o600}
+
+
+def test_the_next_writer_removes_what_killed_ones_left_and_nothing_else(tmp_path: Path) -> None:
+    """Each line of the code is a process: one is killed while it writes, one writes on meanwhile."""
+    code = """
+import sys, time
+from pathlib import Path
+from goodgain.files.writing import atomic_write
+with atomic_write(Path("out.run")) as file:
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+    killed, living = (
+        subprocess.Popen(
+            [sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    )
+    for process in (killed, living):
+        assert process.stdout is not None and process.stdout.readline() == "writing\n"
+    killed.kill()
+    killed.communicate()
+    others = {".other.run.0123abcd.part", ".out.run.part", ".out.run.0123abcd.part.bak", "out.run.0123abcd.part"}
+    for name in others:
+        (tmp_path / name).touch()
+    assert len([*tmp_path.glob(".out.run.????????.part")]) == 2
+    _write(tmp_path / "out.run")
+    assert len([*tmp_path.glob(".out.run.????????.part")]) == 1
+    living.communicate("")
+    assert living.returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == others | {"out.run"}
+    assert (tmp_path / "out.run").read_bytes() == b""

@@ -119,9 +119,40 @@ def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str) -> None:
             gg.read_qrels(path)
 
 
-@pytest.mark.parametrize("text", ['{"q1": {"a": 3}, "q1": {"b": 2}}', '{"q1": {"a": 3, "a": 0}}'])
-def test_a_key_that_stands_twice_is_an_error_and_drops_no_judgment(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "qrels.json"
+TWICE = '{"query_id": "q1", "doc_id": "http://a/b:c", "relevance": 3, "relevance" : 0}'
+ONCE = '{"query_id": "q1", "doc_id": "http://a/\\": 1, \\"relevance\\": 2", "relevance": 3, "more": [{"relevance": 1}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("qrels.json", '{"q1": {"a": 3}, "q1": {"b": 2}}', "the JSON has the key 'q1'"),
+        ("qrels.json", '{"q1": {"a": 3, "a": 0}}', "the JSON has the key 'a'"),
+        ("qrels.jsonl", f"{ONCE}\n{TWICE}\n", r"qrels\.jsonl, line 2: .* has the key 'relevance'"),
+        ("qrels.json", f"[{ONCE}, {TWICE}]", "line 2: .* has the key 'relevance'"),
+        ("qrels.jsonl", TWICE.replace(": 3", ": 12345678901234567890"), "has the key 'relevance'"),
+        ("qrels.jsonl", TWICE.replace('"relevance" : 0', '"more": [{"a": 1, "a": 2}]'), "has the key 'a'"),
+    ],
+)
+def test_a_key_that_stands_twice_is_an_error_and_drops_no_judgment(
+    tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(gg.InputError, match="twice in one object"):
+    with pytest.raises(gg.InputError, match=f"{place} twice in one object"):
         gg.read_qrels(path)
+
+
+def test_an_object_with_a_key_twice_is_skipped_as_other_bad_lines_are(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.jsonl"
+    path.write_text(f"{ONCE}\n{TWICE}\n")
+    with pytest.warns(gg.GoodgainNotice, match="1 bad line; line 2 .has the key 'relevance' twice"):
+        assert gg.read_qrels(path, errors="skip").frame.height == 1
+
+
+@pytest.mark.parametrize(("name", "form"), [("grades.jsonl", "{}"), ("grades.json", "[{}]")])
+def test_grades_with_a_key_twice_are_an_error(tmp_path: Path, name: str, form: str) -> None:
+    path = tmp_path / name
+    path.write_text(form.format('{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1, "grade": 4}'))
+    with pytest.raises(gg.InputError, match="has the key 'grade' twice in one object"):
+        gg.aggregate(path)

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.hosts import phoenix
+from goodgain.hosts import langfuse, phoenix
 from goodgain.hosts.annotation_table import annotate
 from tests.labelling.endpoint import Call, serve
 from tests.support.command import run_command
@@ -165,6 +165,31 @@ def test_a_server_that_echoes_the_header_shows_no_key_in_any_form() -> None:
         shown = done.stderr.splitlines()[-1]
         assert '"code": "***' in shown and "Basic ***" in shown, shown
         assert form not in done.stderr and secret.rstrip("=") not in done.stderr
+
+
+@pytest.mark.parametrize("digits", [3, 400, 5_000])
+def test_a_rate_limit_of_any_length_is_waited_for_a_minute_at_most(
+    digits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(langfuse.time, "sleep", waited.append)
+    reply = 429, {}, {"Retry-After": "9" * digits}
+    with serve(lambda call: {"id": "x"} if call.before else reply) as server:
+        langfuse.send([{"id": "a"}], base_url=server.url, key="a:b", hide=str)
+    assert waited == [60]
+
+
+def test_an_answer_without_end_is_read_up_to_a_limit() -> None:
+    sent: list[int] = []
+
+    def drown() -> Iterator[bytes]:
+        for _ in range(400):
+            sent.append(1)
+            yield b" " * (1 << 20)
+
+    with serve(lambda call: (200, drown(), {})) as server:
+        langfuse.send([{"id": "a"}], base_url=server.url, key="a:b", hide=str)
+    assert len(sent) < 100
 
 
 def test_a_rate_limit_is_waited_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.counting.run_in_blocks import RunFile
+from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.judging import pooling
 from tests.support import oracle
 from tests.support.counts import how_many
@@ -232,15 +234,44 @@ def test_a_column_that_looks_like_the_iteration_is_an_error_unless_the_run_is_fl
 
 
 def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -> None:
-    ids = ["-aB3", "=1", "+x", "@name", "'=y", "'z", "plain"]
-    pooled = gg.pool({"a": {"q": dict.fromkeys(ids, 1.0)}}, k=10)
+    ids = [
+        "-aB3",
+        "=1",
+        "+x",
+        "@name",
+        "'=y",
+        "'z",
+        "plain",
+        "\uff1d1+1",
+        "a;=1+1",
+        "a;'=b",
+        "a;;\uff20b",
+        "a\t=2",
+        "a;b",
+    ]
+    pooled = gg.pool({"a": {"q": dict.fromkeys(ids, 1.0)}}, k=20)
     pooling.write_sheet(pooled, tmp_path / "sheet.csv", spreadsheet=True)
     sheet = pl.read_csv(tmp_path / "sheet.csv", infer_schema=False)
-    assert sheet["doc_id"].str.contains("^[=+@-]").sum() == 0
+    assert sheet["doc_id"].str.contains("(?:^|[;\t])[=+@\uff1d\uff20-]").sum() == 0
     sheet.with_columns(grade=pl.lit("2")).write_csv(tmp_path / "graded.csv")
-    with pytest.warns(gg.GoodgainNotice, match="5 ids with an apostrophe"):
+    with pytest.warns(gg.GoodgainNotice, match="10 ids with an apostrophe"):
         found = gg.aggregate(tmp_path / "graded.csv", scale="good-gain")
     assert sorted(found["doc_id"]) == sorted(ids)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_guarded_against_formulas_comes_back_as_it_was(again: bool) -> None:
+    """With `again`, only what looks guarded changes: reading removes one apostrophe in any case."""
+    random = Random(5)
+    signs = "=-+@;'\t\r\na\uff1d\uff0b\uff0d\uff20"
+    texts = pl.DataFrame({"doc_id": ["".join(random.choices(signs, k=random.randint(0, 6))) for _ in range(2_000)]})
+    guarded = guard_formulas(texts, again=again)
+    if not again:
+        formula = "(?:^|[;\t\r\n])'*[=+@\uff1d\uff0b\uff0d\uff20-]"
+        assert texts["doc_id"].str.contains(formula).sum() > 100
+        assert guarded["doc_id"].str.contains(formula.replace("'*", "")).sum() == 0
+    with warnings.catch_warnings(action="ignore"):
+        assert unguard_ids(guarded, ["doc_id"], "").equals(texts)
 
 
 def test_drawn_queries_have_all_their_documents() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import goodgain as gg
 from tests.support.counts import how_many
+from tests.support.tables import in_one_search
 
 Votes = dict[tuple[str, str], list[float | None]]
 
@@ -202,3 +203,13 @@ def test_grades_above_4_are_told_unless_a_scale_or_a_map_says_what_they_mean() -
         assert gg.aggregate(percent)["relevance"].to_list() == [80, 0]
     for options in ({"scale": "0..100"}, {"map": ">=50 -> 2"}, {"file_labels": [2]}):
         gg.aggregate(percent, **options)  # a notice would be an error here
+
+
+def test_rescaled_qrels_with_subtopics_keep_a_label_for_each_subtopic_and_one_for_each_document() -> None:
+    rows = [("q", "1", "a", 2.0), ("q", "2", "a", 7.0), ("q", "1", "b", 8.0), ("q", "3", "c", 1.0)]
+    labels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    found = gg.rescale(gg.read_qrels(labels, labels="subtopic"), ">=7 -> 2")
+    assert found.frame.select("doc_id", "relevance").sort("doc_id").rows() == [("a", 2), ("b", 2), ("c", 0)]
+    run = {"q": {"a": 1.0}}
+    scores = gg.evaluate(found, in_one_search(run), "SubtopicRecall CG nCG").mean()
+    assert scores == {"SubtopicRecall": 1 / 2, "CG": 2.0, "nCG": 1 / 2}

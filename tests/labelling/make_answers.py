@@ -1,4 +1,4 @@
-"""Writes qrels_examples/labelling/answers.jsonl: what a batch service would give back for the page's example.
+"""Writes qrels_examples/labelling/answers.journal: the recorded answers of the page's example.
 
 The grades are those that a person gave: no model was asked. Run it when the prompt or the example changes:
 
@@ -7,15 +7,17 @@ The grades are those that a person gave: no model was asked. Run it when the pro
 
 from __future__ import annotations
 
-import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from typing import Any
 
+from tests.labelling.endpoint import Call, content_of, good, serve
 from tests.support.tables import ROOT
 
 FOLDER = ROOT / "qrels_examples" / "labelling"
+JOURNAL = FOLDER / "answers.journal"
 MODEL = "qwen3-32b"
 
 #: A word of the query, a word of the document -> the grade, and why.
@@ -30,33 +32,22 @@ GRADES = {
 }
 
 
-def answer(line: str) -> str:
-    """Return the line of the answers for one of the batch."""
-    call = json.loads(line)
-    asked = call["body"]["messages"][-1]["content"]
-    grade, reason = next(found for (query, title), found in GRADES.items() if query in asked and title in asked)
-    message = {"role": "assistant", "content": json.dumps({"grade": grade, "reason": reason}), "refusal": None}
-    body = {
-        "object": "chat.completion",
-        "model": MODEL,
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 420, "completion_tokens": 18},
-    }
-    response = {"status_code": 200, "request_id": "made by hand", "body": body}
-    return json.dumps({"id": "made by hand", "custom_id": call["custom_id"], "response": response, "error": None})
+def answer(call: Call) -> Any:
+    asked = content_of(call)
+    return good(*next(found for (query, title), found in GRADES.items() if query in asked and title in asked))
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for command in (
-            ["convert", FOLDER / "log.jsonl", "-o", folder / "agent.run", "--results", folder / "results.jsonl"],
-            ["label", folder / "agent.run", "--results", folder / "results.jsonl", "--queries", FOLDER / "queries.jsonl",
-             "--model", MODEL, "--write-batch", folder / "batch.jsonl"],
-        ):  # fmt: skip
-            subprocess.run([sys.executable, "-m", "goodgain", *map(str, command)], check=True, cwd=ROOT)
-        lines = (folder / "batch.jsonl").read_text(encoding="utf-8").splitlines()
-    (FOLDER / "answers.jsonl").write_text("".join(f"{answer(line)}\n" for line in lines), encoding="utf-8")
+    JOURNAL.unlink(missing_ok=True)
+    files = ["agent.run", "--results", "results.jsonl", "--queries", "queries.jsonl", "--journal", JOURNAL.name]
+    with serve(answer) as server, tempfile.TemporaryDirectory() as made:
+        command = ["label", *files, "--model", MODEL, "--base-url", server.url, "-o", f"{made}/grades.jsonl"]
+        subprocess.run([sys.executable, "-m", "goodgain", *command], check=True, cwd=FOLDER)
+    journal = sqlite3.connect(JOURNAL)
+    with journal:
+        journal.execute("UPDATE answers SET model = 'nobody', host = 'a person', date = '2026-11-26'")
+    journal.execute("VACUUM")
+    journal.close()
 
 
 if __name__ == "__main__":

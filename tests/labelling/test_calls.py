@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.labelling.budget_and_pace import Pace, StoppedError
+from goodgain.labelling.budget_and_pace import Budget, Limits, Pace, StoppedError
 from tests.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
 
@@ -150,8 +153,39 @@ def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(asked: str) -> No
     assert server.count == 2
 
 
-def test_a_retry_after_of_over_an_hour_is_not_waited_for() -> None:
-    reply = (503, {"error": {"message": "closed"}}, {"Retry-After": "3601"})
+@pytest.mark.parametrize("asked", ["300", "3600.0", "date"])
+def test_a_long_retry_after_is_waited_for_and_told_once(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client itself gives up where an answer asks for over two minutes."""
+    waited: list[float] = []
+    monkeypatch.setattr(Budget, "pause", lambda self, seconds: waited.append(seconds))
+    when = format_datetime(datetime.now(UTC) + timedelta(seconds=301), usegmt=True) if asked == "date" else asked
+
+    def script(call: Call) -> Any:
+        return good() if call.before else (429, {"error": {"message": "slow"}}, {"Retry-After": when})
+
+    with (
+        serve(script) as server,
+        pytest.warns(match=r"asks to wait (300|301|3,600) seconds before the next try") as told,
+    ):
+        assert ask(server, 3, tries=2)["grade"].to_list() == [3, 3, 3]
+    assert len(told) == 1
+    assert len(waited) == 3 and all(abs(seconds - (3600 if asked == "3600.0" else 300)) < 10 for seconds in waited)
+    with serve(lambda call: (429, {"error": {"message": "slow"}}, {"Retry-After": "300"})) as server:
+        assert ask(server, 1, tries=1)["status"].to_list() == ["http_429"]
+    assert len(waited) == 3, "no try is left to wait for"
+
+
+def test_a_wait_ends_with_the_job() -> None:
+    budget = Budget(Limits())
+    threading.Timer(0.1, budget.end, ["it is over"]).start()
+    began = time.monotonic()
+    budget.pause(60)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("digits", [4, 400, 5_000])
+def test_a_retry_after_of_over_an_hour_is_not_waited_for(digits: int) -> None:
+    reply = (503, {"error": {"message": "closed"}}, {"Retry-After": "9" * digits})
     with serve(lambda call: reply) as server:
         assert ask(server, 3)["status"].to_list() == ["http_503"] * 3
     assert server.count == 3

@@ -27,6 +27,15 @@ def ids(found: tuple[pl.DataFrame, list[str]]) -> list[tuple[str, str]]:
     return found[0].select("query_id", "doc_id").rows()
 
 
+def test_ids_of_queries_in_a_file_without_a_header_are_texts(tmp_path: Path) -> None:
+    (tmp_path / "queries.tsv").write_text("007\t1969\n7\twhat\n1.50\twho\n")
+    assert read_queries(tmp_path / "queries.tsv").select("query_id", "text").rows() == [
+        ("007", "1969"),
+        ("7", "what"),
+        ("1.50", "who"),
+    ]
+
+
 def test_documents_of_several_runs_come_once() -> None:
     found = collect_documents({"one": RUN, "other": OTHER}, QUERIES, texts=TEXTS)
     assert ids(found) == [("p", "a"), ("q", "a"), ("q", "b"), ("q", "c")]

@@ -47,7 +47,7 @@ def closing(grade: int) -> Any:
     return 200, good(grade), {"Connection": "close"}
 
 
-@pytest.mark.parametrize("more", [[], ["--audit", "5"], ["--retry", "failed"]])
+@pytest.mark.parametrize("more", [[], ["--retry", "failed"]])
 def test_a_closed_port_stops_the_command_with_the_reason_and_nothing_sent(
     closed: str, more: list[str], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""goodgain label: from a log to scores in three commands; what it asks before it sends; the audit."""
+"""goodgain label: from a log to scores in three commands; what it asks before it sends."""
 
 from __future__ import annotations
 
@@ -55,39 +55,6 @@ def test_more_than_a_hundred_calls_need_a_yes(tmp_path: Path) -> None:
         assert server.count == 101
 
 
-def test_the_audit_reports_a_judge_that_obeys_the_text(tmp_path: Path) -> None:
-    def obedient(call: Call) -> Any:
-        text = content_of(call).rpartition("</document")[0]
-        return good(4 if "grade this 4" in text or '"grade": 4' in text else 1)
-
-    with serve(obedient) as server:
-        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url, "--audit", "5")
-    rows = [line.split("\t") for line in found.stdout.splitlines()]
-    assert rows[0] == ["attack", "documents", "rose", "rose_neutral", "share", "share_neutral"]
-    assert {row[0]: row[1:] for row in rows[1:]} == {
-        "instruction": ["5", "5", "0", "1.0000", "0.0000"],
-        "query words": ["5", "0", "0", "0.0000", "0.0000"],
-        "fake grade": ["5", "5", "0", "1.0000", "0.0000"],
-    }
-    assert len(Path("grades.jsonl").read_text().splitlines()) == 6  # the grades themselves are those without attacks
-
-
-def test_a_judge_that_likes_length_rises_with_neutral_text_too(tmp_path: Path) -> None:
-    command = [word for word in write_job(tmp_path, 6)[3:] if word not in ("-o", "grades.jsonl")]
-
-    def by_length(call: Call) -> Any:
-        return good(4 if len(content_of(call)) > 250 else 1)
-
-    with serve(by_length) as server:
-        found = run_command(*command, "--base-url", server.url, "--audit", "6", "--journal", "j")
-        first = server.count
-        run_command(*command, "--base-url", server.url, "--audit", "6", "--journal", "j")
-        assert server.count == first == 6 * 7
-    row = found.stdout.splitlines()[1].split("\t")
-    assert row[1:4] == ["6", "6", "6"]
-    assert not Path("grades.jsonl").exists()
-
-
 def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> None:
     with serve(lambda call: good(0)) as server:
         gg.label(
@@ -101,12 +68,10 @@ def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--model m", "the grades need a file: -o"),
+        ("--model m", "Missing option '-o'"),
         ("--model m -o grades.txt", "written as .parquet or .jsonl"),
         ("--model m -o grades.jsonl --temperature hot", "--temperature hot: give a number, or none"),
         ("--model m -o grades.jsonl --samples 2", "Give a temperature above 0"),
-        ("--model m -o grades.jsonl --write-batch b.jsonl", "Leave out -o, --read-batch and --audit"),
-        ("--model m --read-batch b.jsonl --audit 2", "--read-batch needs a file"),
         ("--model m -o grades.jsonl", "there is no endpoint: nothing is sent anywhere by default"),
         ("--model m -o queries.jsonl --queries queries.jsonl", "is the same file as the input"),
         ("--model m -o grades.jsonl --journal agent.run", "is the same file as the input"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goodgain as gg
-from goodgain.labelling.endpoint import Key
+from goodgain.labelling.keys import Key
 from goodgain.labelling.prompt_requests import Prompt, read_prompt
 
 

@@ -114,24 +114,6 @@ def test_the_command_that_goes_on_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["grade"] for line in Path("grades.jsonl").read_text().splitlines()] == [3] * 6
 
 
-def test_audit_and_labels_share_one_budget(tmp_path: Path) -> None:
-    with serve(lambda call: good()) as server:
-        found = run_command(*write_job(tmp_path, 30)[3:], "--base-url", server.url, "--audit", "3", "--max-calls", "25")
-        assert server.count == 25  # 21 for the audit
-    assert "calls: 25, tokens: 2,500 sent" in found.stderr
-    assert "the budget is spent. To go on, give the same command: it may spend another 25 calls" in found.stderr
-
-
-def test_a_batch_is_within_the_budget(tmp_path: Path) -> None:
-    command = [word for word in write_job(tmp_path, 30)[3:] if word not in ("-o", "grades.jsonl", "--yes")]
-    found = run_command(*command, "--write-batch", "batch.jsonl", "--max-calls", "7")
-    assert "batch.jsonl: calls: 7\nthe budget is spent: 23 calls were not written" in found.stderr
-    assert len(Path("batch.jsonl").read_text().splitlines()) == 7
-    found = run_command(*command, "--write-batch", "batch.jsonl", "--max-tokens", "12000")
-    lines = Path("batch.jsonl").read_text().splitlines()
-    assert 0 < sum(len(json.dumps(json.loads(line)["body"])) + 2_000 for line in lines) <= 12_000
-
-
 def test_the_cost_stands_before_the_run_and_after_it(tmp_path: Path) -> None:
     with serve(lambda call: good()) as server:
         command = [*write_job(tmp_path, 10)[3:], "--base-url", server.url, "--price", "1", "10"]

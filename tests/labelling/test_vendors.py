@@ -267,7 +267,12 @@ def test_an_error_of_a_document_has_its_status_and_is_sent_once(vendor: str) -> 
         (error("Provider returned error", code=502), "http_502"),
         (error("Rate limit exceeded", code="429"), "http_429"),
         ({"choices": [{"error": {"code": 503, "message": "no"}, "finish_reason": "error", "message": {}}]}, "http_503"),
+        (error("Overloaded", type="overloaded_error"), "http_503"),
+        (error("try later", code="overloaded"), "http_503"),
+        ({"error": "the model is loading"}, "http_503"),
+        ({"object": "error", "message": "capacity exceeded", "type": "service_tier", "code": "3505"}, "http_503"),
         (error("Unexpected endpoint or method"), "http_400"),
+        (error("no seed here", type="invalid_request_error"), "http_400"),
     ],
 )
 def test_an_error_with_status_200_is_retried_as_its_own_status_says(body: dict[str, Any], status: str) -> None:

@@ -66,6 +66,8 @@ WRONG = {
     "nDCG(d)@10": "write GradednDCG@10",
     "DCG(d)@10": "write GradedDCG@10",
     "CG(d)@10": "write GradedCG@10",
+    "num_ret": "did you mean NumRet",
+    "set_P": "did you mean SetP",
     "gm_map": 'write AP with scores.mean(how="geometric")',
     "nDCG(ideal='best')@5": "ideal is 'judged' or 'ranking'",
     "nDCG(ideal='ranking',dcg='exp-log2',gains={1:2})": "cannot be computed with ideal='ranking', dcg='exp-log2', gains={1: 2}",

@@ -19,6 +19,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.reporting import plots
+from goodgain.reporting.plots import plot_data
 from goodgain.reporting.plots.canvas import style_of
 from tests.support.plot_labels import check_labels, make_curve, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT, in_one_search, no_notices
@@ -32,7 +33,7 @@ QRELS = EXAMPLES / "redundancy" / "qrels.txt"
 
 
 def test_the_data_of_curve_are_one_measure_and_whether_few_queries_still_search() -> None:
-    found = plots.curve_data(gg.curve(QRELS, {"repeating": REDUNDANCY["repeating"]}, "SRE CG", upto=4), "CG")
+    found = plot_data.prepare_curve(gg.curve(QRELS, {"repeating": REDUNDANCY["repeating"]}, "SRE CG", upto=4), "CG")
     assert found.columns == ["system", "iteration", "mean", "low", "high", "few"]
     assert found.rows() == [
         ("repeating", 1, 3.5, 2.0, 5.0, False),
@@ -44,15 +45,15 @@ def test_the_data_of_curve_are_one_measure_and_whether_few_queries_still_search(
 
 def test_the_data_of_against_spend_mark_the_smallest_spend_with_95_percent_of_the_last_value() -> None:
     frame = gg.curve(QRELS, REDUNDANCY, "CG SRE SRR", over="results")
-    found = plots.against_spend_data(frame, "CG")
+    found = plot_data.prepare_against_spend(frame, "CG")
     assert found.columns == ["system", "spend", "mean", "low", "high", "enough"]
     marked = {system: rows.filter("enough")["spend"].to_list() for (system,), rows in found.group_by("system")}
     last = frame.filter(measure="CG").group_by("system").agg(pl.col("mean").last())
     for system, mean in last.iter_rows():
         rows = frame.filter(measure="CG", system=system)
         assert marked[system] == [min(x for x, y in rows.select("spend", "mean").iter_rows() if y >= 0.95 * mean)]
-    assert not plots.against_spend_data(frame, "SRR")["enough"].any(), "down is better"
-    assert not plots.against_spend_data(frame.with_columns(mean=pl.lit(0.0)), "CG")["enough"].any()
+    assert not plot_data.prepare_against_spend(frame, "SRR")["enough"].any(), "down is better"
+    assert not plot_data.prepare_against_spend(frame.with_columns(mean=pl.lit(0.0)), "CG")["enough"].any()
 
 
 def test_against_spend_draws_steps_and_its_mark() -> None:
@@ -61,14 +62,14 @@ def test_against_spend_draws_steps_and_its_mark() -> None:
     (line,) = ax.lines
     assert line.get_xydata().tolist() == [[*row] for row in frame.select("spend", "mean").iter_rows()]
     assert line.get_drawstyle() == "steps-post"
-    assert line.get_markevery() == plots.against_spend_data(frame)["enough"].arg_true().to_list()
+    assert line.get_markevery() == plot_data.prepare_against_spend(frame)["enough"].arg_true().to_list()
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("results spent by each query, at most", "CG ↑, mean over 2 queries")
     assert len(plots.against_spend(make_spend_curve(6, 3)).collections) == 0
     assert len(plots.against_spend(make_spend_curve(6, 3), bands=True).collections) == 6
 
 
 def test_the_data_of_new_good_are_new_documents_and_the_share_of_all_good_gain() -> None:
-    found = plots.new_good_data(gg.curve(QRELS, REDUNDANCY, "nCG NumGood", upto=4), "repeating")
+    found = plot_data.prepare_new_good(gg.curve(QRELS, REDUNDANCY, "nCG NumGood", upto=4), "repeating")
     # q1 finds d1 d2, d4, d6 of gain 10; q2 finds e1, e3 of gain 5
     assert found.columns == ["iteration", "new_good", "share"]
     assert found.rows() == [(1, 1.5, 0.45), (2, 1.0, 0.9), (3, 0.5, 1.0), (4, 0.0, 1.0)]
@@ -76,14 +77,14 @@ def test_the_data_of_new_good_are_new_documents_and_the_share_of_all_good_gain()
 
 def test_new_good_counts_a_query_that_the_run_lacks() -> None:
     qrels = {"q": {"a": 2, "b": 2}, "never searched": {"a": 2}}
-    found = plots.new_good_data(gg.curve(qrels, {"agent": in_one_search({"q": {"a": 1.0}})}, "NumGood nCG"))
+    found = plot_data.prepare_new_good(gg.curve(qrels, {"agent": in_one_search({"q": {"a": 1.0}})}, "NumGood nCG"))
     assert found.rows() == [(1, 0.5, 0.25)]
 
 
 def test_the_data_of_what_came_back_are_results_by_kind_and_searches_without_any() -> None:
     folder = EXAMPLES / "empty_iterations"
     ledger = gg.ledger(folder / "qrels.txt", folder / "agent.run")
-    found = plots.what_came_back_data(ledger)
+    found = plot_data.prepare_what_came_back(ledger)
     assert found.columns == ["iteration", "new_good", "new_other", "unjudged", "repeated", "searches", "nothing"]
     # q1: nothing; a (good) and b; nothing. q2: c (good) and x, which nobody judged. q4 has no judgments, and is left out
     assert found.rows() == [(1, 1, 0, 1, 0, 2, 1), (2, 1, 1, 0, 0, 1, 0), (3, 0, 0, 0, 0, 1, 1)]
@@ -97,10 +98,10 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
         orient="row",
     )
     qrels = {query: {"a": 2} for query in ("p", "q", "r", "never searched")}
-    found = plots.iterations_used_data(gg.ledger(qrels, run))
+    found = plot_data.prepare_iterations_used(gg.ledger(qrels, run))
     assert found.columns == ["iteration", "last", "last_good"]
     assert found.rows() == [(0, 0, 1), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
-    every = plots.iterations_used_data(gg.ledger(qrels, run), qrels)
+    every = plot_data.prepare_iterations_used(gg.ledger(qrels, run), qrels)
     assert every.rows() == [(0, 1, 2), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
     ax = plots.iterations_used(gg.ledger(qrels, run), qrels=qrels)
     assert ax.get_xlabel() == "iteration (0: no search, or nothing good was found)"
@@ -114,7 +115,7 @@ def test_the_data_of_per_query_are_the_differences_that_compare_tests() -> None:
     with no_notices():
         compared = gg.compare(folder / "qrels.txt", runs, "nCG@6 SRR@6")
         scores = {name: gg.evaluate(folder / "qrels.txt", run, "SRR@6").per_query for name, run in runs.items()}
-    found = plots.per_query_data(compared, "SRR@6")
+    found = plot_data.prepare_per_query(compared, "SRR@6")
     values = {name: dict(of.select("query_id", "value").iter_rows()) for name, of in scores.items()}
     assert found.columns == ["query_id", "value", "value_against", "difference", "outcome"]
     assert {row[0]: row[1:3] for row in found.iter_rows()} == {
@@ -148,12 +149,12 @@ def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does
     with no_notices():
         compared = gg.compare(qrels, runs, [length])
     assert compared.pairs["queries"].to_list() == [1]
-    assert plots.per_query_data(compared).rows() == [("p", 2.0, 1.0, 1.0, "better")]
+    assert plot_data.prepare_per_query(compared).rows() == [("p", 2.0, 1.0, 1.0, "better")]
 
 
 def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "RankIDCG@3")
-    assert plots.per_query_data(compared)["outcome"].to_list() == [None, None]
+    assert plot_data.prepare_per_query(compared)["outcome"].to_list() == [None, None]
     assert plots.per_query(compared).get_ylabel() == "repeating minus lean:\nRankIDCG@3"
 
 
@@ -161,7 +162,7 @@ def test_the_data_of_precision_recall_are_the_lectures_two_systems() -> None:
     systems = {"System 1": "a_and_c.run", "System 2": "b_and_d.run"}
     folder = EXAMPLES / "rankings"
     frame = gg.pr_curve(folder / "qrels.txt", {name: folder / file for name, file in systems.items()})
-    found = plots.precision_recall_data(frame)
+    found = plot_data.prepare_precision_recall(frame)
     assert found.columns == ["system", "query_id", "recall", "precision"]
     first, second = ([round(p, 3) for p in found.filter(system=name)["precision"]] for name in systems)
     assert first == [1.0, 1.0, 0.917, 0.917, 0.583, 0.583, 0.583, 0.567, 0.567, 0.45, 0.45]
@@ -204,8 +205,8 @@ def test_a_system_of_several_runs_has_a_faint_band_of_its_runs_behind_the_interv
     runs = {"new": [folder / f"new.{k}.run" for k in (1, 2, 3)], "old": folder / "old.1.run"}
     wanted = "lowest to highest mean of a single run"
     for draw, data, options in (
-        (plots.curve, plots.curve_data, {}),
-        (plots.against_spend, plots.against_spend_data, {"over": "results"}),
+        (plots.curve, plot_data.prepare_curve, {}),
+        (plots.against_spend, plot_data.prepare_against_spend, {"over": "results"}),
     ):
         frame = gg.curve(folder / "qrels.txt", runs, "nCG", **options)  # type: ignore[arg-type]
         found = data(frame)
@@ -236,7 +237,7 @@ def test_bars_are_as_high_as_the_data_say() -> None:
     ledger = gg.ledger(QRELS, REDUNDANCY["repeating"])
     ax = plots.what_came_back(ledger)
     kinds = ("new_good", "new_other", "unjudged", "repeated")
-    data = plots.what_came_back_data(ledger)
+    data = plot_data.prepare_what_came_back(ledger)
     assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [data[kind].to_list() for kind in kinds]  # type: ignore[attr-defined]
 
 

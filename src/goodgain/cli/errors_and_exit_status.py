@@ -21,6 +21,7 @@ import polars as pl
 from goodgain.errors import GoodgainError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason
+from goodgain.interrupts import INTERRUPTED, INTERRUPTED_STATUS
 
 
 class ExitStatus(IntEnum):
@@ -70,7 +71,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
             command = getattr(getattr(error, "ctx", None), "command_path", "goodgain")
             return ExitStatus.WRONG_INPUT, f"{error.format_message()} (see {command} --help)"
         case KeyboardInterrupt() | click.Abort():
-            return ExitStatus.BY_SIGNAL + signal.SIGINT, "interrupted"
+            return INTERRUPTED_STATUS, INTERRUPTED
         case _Terminated():
             return ExitStatus.BY_SIGNAL + error.args[0], f"ended by {error.args[0].name}"
         case OSError() if error.errno == errno.EPIPE:
@@ -118,8 +119,9 @@ def _raise_for_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (*handled, signal.SIGINT)}
     for number in handled:
         signal.signal(number, raise_terminated)
-    # The hook that Polars sets on import lets waits and reads continue after Ctrl-C: restore Python's own.
-    signal.signal(signal.SIGINT, before[signal.SIGINT])
+    # The hook that Polars sets on import lets waits and reads continue after Ctrl-C: restore Python's own, or the parent's choice.
+    is_ignored = before[signal.SIGINT] is signal.SIG_IGN
+    signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else signal.default_int_handler)
     try:
         yield
     finally:

@@ -21,10 +21,10 @@ from goodgain.judging.aggregation import find_disputed
 from goodgain.judging.pooling import check_sheet_name, write_sheet
 from goodgain.labelling import model_labels
 from goodgain.labelling.answers_and_journal import Answer, Journal
-from goodgain.labelling.batch_files import read_batch, write_batch
 from goodgain.labelling.budget_and_pace import Budget, Limits, Spent
 from goodgain.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
-from goodgain.labelling.endpoint import Endpoint, Key
+from goodgain.labelling.endpoint import Endpoint
+from goodgain.labelling.keys import Key
 from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
 
 #: More calls than these need confirmation.
@@ -63,10 +63,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @shared.command(
     "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
     "--queries qrels_examples/labelling/queries.jsonl "
-    "--model qwen3-32b --write-batch batch.jsonl",
-    "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
-    "--queries qrels_examples/labelling/queries.jsonl "
-    "--model qwen3-32b --read-batch qrels_examples/labelling/answers.jsonl -o grades.jsonl",
+    "--model qwen3-32b --journal qrels_examples/labelling/answers.journal -o grades.jsonl",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @shared.declared_option("queries", required=True)
@@ -94,7 +91,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     help="A header of the requests.",
     callback=_parse_headers,
 )
-@shared.file_option("-o", "--output", metavar="GRADES", help="The grades: .jsonl or .parquet.")
+@shared.file_option("-o", "--output", metavar="GRADES", required=True, help="The grades: .jsonl or .parquet.")
 @click.option(
     "--prompt",
     metavar="FILE",
@@ -132,27 +129,17 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
-@click.option(
-    "--audit",
-    type=shared.COUNT,
-    metavar="N",
-    help="Add prompt injections to N documents, and print how often grades rise.",
-)
-@shared.file_option("--write-batch", help="Send nothing; write a batch file: .jsonl for OpenAI, .json for Anthropic.")
-@shared.file_option("--read-batch", multiple=True, help="Send nothing; read the answers of a batch.")
-def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
+def label(sources: tuple[str, ...], output: Path, **options: Any) -> None:
     """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
     `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
     that says why.
     """
-    batch, answered, audited = (options[name] for name in ("write_batch", "read_batch", "audit"))
     _check_files(sources, output, options)
     budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
-    sends = batch is None and (audited is not None or not answered)
-    key = Key(options["key_variable"], options["headers"]) if sends else None
-    job = model_labels.prepare_job(
+    key = Key(options["key_variable"], options["headers"])
+    requests, wanted, systems = model_labels.prepare_job(
         shared.find_single_runs(sources),
         options["queries"],
         options["model"],
@@ -161,66 +148,30 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         prompt=options["prompt"],
         samples=options["samples"],
     )
-    requests, wanted = job.requests, job.wanted
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
-    kept = options["journal"] or (None if output is None else output.with_name(f"{output.name}.journal"))
-    with Journal.open(kept) as journal:
-        retry_failed = options["retry"] is not None
-        if batch is not None:
-            to_send = plan_calls(requests, journal, retry_failed=retry_failed).to_send
-            written = write_batch(to_send, batch, budget.limits)
-            for path, calls in written.items():
-                shared.say(f"{path}: calls: {calls:,}")
-            if sum(written.values()) < len(to_send):
-                shared.say(f"the budget is spent: {len(to_send) - sum(written.values()):,} calls were not written")
-            return
-        model_labels.warn_of_family(options["model"], job.systems)
-        for path in answered:
-            shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
-        audits = [
-            model_labels.prepare_audit(wanted, job.prompt, one, documents=audited)
-            for one in job.parameters
-            if audited is not None
-        ]
-        of_audit = [request for audit in audits for some in audit.values() for request in some]
-        of_job = requests if output is not None and not answered else []
-        plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
-        answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
-        for one, audit in zip(job.parameters, audits, strict=False):
-            rises = model_labels.count_rises(audit, answers, job.prompt.grades[-1])
-            if len(audits) > 1:
-                print(one.model)
-            print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
-        if output is None:
-            return
-        answers = journal.find(one.key for one in requests)  # batches may have answered some
-        grades = model_labels.collect_grades(requests, answers)
-        write_frame(grades, output)
-        if options["disputed"] is not None:
-            disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
-            sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
-            write_sheet(sheet, options["disputed"])
-            shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
-        _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
+    with Journal.open(options["journal"] or output.with_name(f"{output.name}.journal")) as journal:
+        model_labels.warn_of_family(options["model"], systems)
+        plan = plan_calls(requests, journal, retry_failed=options["retry"] is not None)
+        answers = _send(plan, key, journal, budget, options)
+    grades = model_labels.collect_grades(requests, answers)
+    write_frame(grades, output)
+    if options["disputed"] is not None:
+        disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
+        sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
+        write_sheet(sheet, options["disputed"])
+        shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
+    _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 
-def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[str, Any]) -> None:
-    """Check that there is a file for what is asked for, and that no file is both read and written."""
-    write, read, disputed = options["write_batch"], options["read_batch"], options["disputed"]
-    if output is None and write is None and options["audit"] is None:
-        raise InputError("the grades need a file: -o grades.jsonl")
-    if write is not None and (read or output is not None or options["audit"] is not None):
-        raise InputError("--write-batch sends nothing and gives no grades. Leave out -o, --read-batch and --audit")
-    if output is None and (read or disputed is not None):
-        raise InputError(f"{'--read-batch' if read else '--disputed'} needs a file for the grades: -o grades.jsonl")
-    if output is not None:
-        check_results_name(output)
-    if disputed is not None:
-        check_sheet_name(disputed)
+def _check_files(sources: tuple[str, ...], output: Path, options: dict[str, Any]) -> None:
+    """Check the names of outputs, and that no file is both read and written."""
+    check_results_name(output)
+    if options["disputed"] is not None:
+        check_sheet_name(options["disputed"])
     named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
-    outputs = [output, write, disputed, options["journal"]]
-    shared.check_outputs(outputs, [*shared.find_files(sources), *read, *named])
+    outputs = [output, options["disputed"], options["journal"]]
+    shared.check_outputs(outputs, [*shared.find_files(sources), *named])
 
 
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:
@@ -277,7 +228,7 @@ def _tell_cost(spent: Spent, options: dict[str, Any]) -> str:
     return f", cost: {cost:.4f}" if options["price"] else ""
 
 
-def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, shortfall: str) -> None:
+def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfall: str) -> None:
     """Say how many grades there are of each, where they are missing, and how to go on; raise if nothing was graded."""
     missing = grades.filter(pl.col("grade").is_null())
     told = [
@@ -302,7 +253,7 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, 
         given = sys.argv[1:]
         again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
         command = shlex.join(["goodgain", *again, "--retry", "failed"])
-        shared.say(f"To go on: {command if key is None else key.hide(command)}")
+        shared.say(f"To go on: {key.hide(command)}")
     if shortfall and not grades.get_column("grade").count():
         raise UnusableError(shortfall)
     if shortfall:

@@ -113,7 +113,7 @@ def annotate(
     """
     from goodgain.hosts import langfuse, phoenix
     from goodgain.hosts.annotation_table import annotate as tabulate
-    from goodgain.labelling.endpoint import Key
+    from goodgain.labelling.keys import Key
 
     server: Any = {"phoenix": phoenix, "langfuse": langfuse}[host]
     table = tabulate(qrels, group_traces(traces), " ".join(measures), **options)

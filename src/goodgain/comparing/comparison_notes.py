@@ -134,7 +134,7 @@ def _describe_stops(
         fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield Note(
             f"{', '.join(at_own_end)}: the systems stop at different iterations in {count_queries(differing)}. Rates then "
-            f"favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or {spell('iterations')}.",
+            f"tend to favour stopping early, and sums going on. Compare at a fixed iteration too: @i, or {spell('iterations')}.",
             minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
     cutoff = max((m.cutoff or 0 for m in ours), default=0)

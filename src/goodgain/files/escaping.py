@@ -10,10 +10,9 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 
-#: The beginning of a text that a spreadsheet may take for a formula.
-_FORMULA = r"^'*[=+\-@\t\r\n]"
-#: The beginning of a text with an apostrophe of `guard_formulas`; the group is what follows it.
-GUARDED = r"^'('*[=+\-@\t\r\n])"
+#: Where a spreadsheet may see a formula: the place before it, and how it begins. Where `;` separates the columns of CSV, a
+#: spreadsheet sees one after each `;` and line end too. Japanese spreadsheets know full-width signs.
+_FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"), ("(^)", r"('*[\t\r\n])"))
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
@@ -48,17 +47,18 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
     return shown.rename({name: escape_controls(name) for name in frame.columns})
 
 
-def guard_formulas(frame: pl.DataFrame, begin: str = _FORMULA) -> pl.DataFrame:
-    """Return a frame with an apostrophe before each text that a spreadsheet would take for a formula.
+def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
+    """Return a frame with an apostrophe before each part of a text that a spreadsheet would take for a formula.
 
-    `unguard_ids` removes it. With `begin=GUARDED`, only texts that look guarded already get one.
+    `unguard_ids` removes it. With `again`, only texts that look guarded already get one.
 
-    >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
-    [("'=1+1", -1.0), ('d1', 2.0)]
+    >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1", "a;=2"], "score": [-1.0, 2.0, 3.0]})).rows()
+    [("'=1+1", -1.0), ('d1', 2.0), ("a;'=2", 3.0)]
     """
-    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    guarded = [pl.when(pl.col(name).str.contains(begin)).then("'" + pl.col(name)).otherwise(name) for name in texts]
-    return frame.with_columns(value.alias(name) for name, value in zip(texts, guarded, strict=True))
+    texts = pl.col(pl.String)
+    for before, formula in _FORMULAS:
+        texts = texts.str.replace_all(before + "'" * again + formula, "${1}'" + "'" * again + "${2}")
+    return frame.with_columns(texts)
 
 
 def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
@@ -68,7 +68,10 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()
     [('d1',), ("'d2",)]
     """
-    texts = frame.select(pl.col(columns).str.replace(GUARDED, "${1}"))
+    guarded = pl.col(columns)
+    for before, formula in reversed(_FORMULAS):
+        guarded = guarded.str.replace_all(f"{before}'{formula}", "${1}${2}")
+    texts = frame.select(guarded)
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
         notice(

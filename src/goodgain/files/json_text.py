@@ -34,12 +34,28 @@ _DEEPEST = 250
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 
+#: The end of a key. A text may hold it too.
+_KEY_END = re.compile(rb'"\s*:')
+
 #: Objects held at a time: with more, the garbage collector takes longer than reading.
 _BLOCK = 5_000
 
 
 class NotJSONError(ValueError):
     """Raised for a text that is not JSON; the message says why, and where in the text."""
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the text, as the end of a sentence."""
+        return f"is not JSON ({self})"
+
+
+class RepeatedKeyError(NotJSONError):
+    """Raised for an object with a repeated key: parsers silently keep only the last one."""
+
+    @property
+    def fault(self) -> str:  # as above
+        return str(self)
 
 
 def loads(text: str | bytes) -> Any:
@@ -67,7 +83,11 @@ def loads(text: str | bytes) -> Any:
 
 
 def loads_exactly(text: bytes) -> Any:
-    """Parse the JSON text of a table as `loads` does, but keep integers of any size, and NaN and Infinity as floats."""
+    """Parse the JSON text of a table as `loads` does, but keep integers of any size, and NaN and Infinity as floats.
+
+    Raises:
+        NotJSONError: as `loads`, or an object has a key twice.
+    """
     if _LONG_NUMBER.search(text) is None and b"NaN" not in text and b"Infinity" not in text:
         value = loads(text)
     else:
@@ -80,7 +100,26 @@ def loads_exactly(text: bytes) -> Any:
             raise NotJSONError(str(error)) from None
     if len(text) > 2 * _DEEPEST and text.count(b"[") + text.count(b"{") > _DEEPEST:
         _check_depth(value)
+    # Each test is slower than the one before it, and nearly all texts pass the first or the second.
+    least = len(value) if isinstance(value, dict) else 0
+    if text.count(b":") > least and (ends := len(_KEY_END.findall(text))) > least and ends > _count_keys(value):
+        json.loads(text, object_pairs_hook=_refuse_repeated_keys, parse_int=str)
     return value
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(_count_keys(held) for held in value.values() if isinstance(held, (dict, list)))
+    return sum(_count_keys(held) for held in value if isinstance(held, (dict, list))) if isinstance(value, list) else 0
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise RepeatedKeyError(f"has the key {quote(twice)} twice in one object")
+    return found
 
 
 def _check_depth(value: Any) -> None:
@@ -151,22 +190,13 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
     """
     try:
         value = loads_exactly(content.data)
+    except RepeatedKeyError as error:
+        if content.data.lstrip().startswith(b"["):  # an array of objects, read one by one
+            return None
+        raise InputError(f"the JSON {error.fault}; merge the two, or remove one") from None
     except NotJSONError:
         return None
-    if not isinstance(value, dict) or not all(isinstance(of, dict) for of in value.values()):
-        return None
-    json.loads(content.data, object_pairs_hook=_refuse_repeated_keys)
-    return value
-
-
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object with a repeated key: parsers silently keep only the last one."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise InputError(f"the JSON has the key {quote(twice)} twice in one object; merge the two, or remove one")
-    return found
+    return value if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()) else None
 
 
 def read_json_lines(
@@ -253,7 +283,7 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
         try:
             value = loads_exactly(line)
         except NotJSONError as error:
-            refuse(number, f"is not JSON ({error})")
+            refuse(number, error.fault)
             continue
         if isinstance(value, dict):
             yield number, value

@@ -6,6 +6,7 @@ A file that cannot be written raises `InputError`; inside this module it is an `
 from __future__ import annotations
 
 import errno
+import fcntl
 import gzip
 import io
 import os
@@ -31,6 +32,9 @@ from goodgain.schema import COMMENT
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Names of files that the process already has open.
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
+
+#: How the name of a file that is being written ends.
+_PART_ENDING = re.compile(r"[0-9a-f]{8}\.part")
 
 #: White space and control characters of Unicode, which some readers take for the end of a field or a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
@@ -82,7 +86,8 @@ def _identify(path: Path) -> _Identity:
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing, compressed as its name says; it appears under its name only after success.
 
-    An error, or a signal that raises one, leaves an existing file unchanged.
+    An error, or a signal that raises one, leaves an existing file unchanged. A killed process leaves a file .NAME.*.part, which
+    the next one that writes NAME removes.
     """
     try:
         number = _number_of_descriptor(path)
@@ -97,9 +102,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
                 yield out
             return
         old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        part = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
-        mode = 0o666 if old_mode is None else old_mode  # the kernel applies the umask
-        opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # closed below
+        opened = _open_part(target, 0o666 if old_mode is None else old_mode)  # the kernel applies the umask
+        part = Path(opened.name)
         try:
             with opened as raw, _compress(raw, target.suffix.lower()) as out:
                 yield out
@@ -120,6 +124,32 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         ) from error
+
+
+def _open_part(target: Path, mode: int) -> IO[bytes]:
+    """Open a new file beside the target, and remove those of the target that killed processes left there.
+
+    A writer holds a lock on its file, and the kernel drops the lock with the process.
+    """
+    own = f".{target.name[:60]}."
+    with suppress(OSError):  # a folder that cannot be listed
+        for path in target.parent.iterdir():
+            if path.name.startswith(own) and _PART_ENDING.fullmatch(path.name, len(own)):
+                _remove_if_abandoned(path)
+    while True:
+        part = target.with_name(f"{own}{secrets.token_hex(4)}.part")
+        opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # the caller's
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        if os.fstat(opened.fileno()).st_nlink:
+            return opened
+        opened.close()  # another process took it for abandoned before it was locked
+
+
+def _remove_if_abandoned(part: Path) -> None:
+    with suppress(OSError), part.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+        part.unlink()
 
 
 def _number_of_descriptor(path: Path) -> int | None:

@@ -17,7 +17,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
-from goodgain.labelling.endpoint import make_hider
+from goodgain.labelling.keys import make_hider
 from goodgain.options import spell
 
 #: The variables of the keys and of the address, the best first.
@@ -28,6 +28,8 @@ _TIMEOUT = 60
 #: How often a score is sent that the rate limit refuses, and the longest wait between.
 _TRIES, _LONGEST_WAIT = 5, 60
 _TOO_MANY = 429
+#: Bytes that are read of an answer.
+_MOST_READ = 2_000
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -93,14 +95,14 @@ def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], s
     for attempt in range(1, _TRIES + 1):
         try:
             with open_url(request, timeout=_TIMEOUT) as answer:
-                answer.read()
+                answer.read(_MOST_READ)
             return ""
         except HTTPError as error:
             with error:
-                said = error.read(2_000).decode(errors="replace")
+                said = error.read(_MOST_READ).decode(errors="replace")
             if error.code == _TOO_MANY and attempt < _TRIES:
                 asked = error.headers.get("Retry-After", "")
-                time.sleep(min(int(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
+                time.sleep(min(float(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
                 continue
             return explain_refusal(host, error.code, said, KEYS, hide)
         except (URLError, http.client.HTTPException, OSError, ValueError) as error:

@@ -161,7 +161,7 @@ def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[t
     try:
         value = loads_exactly(read_bytes(path).data)
     except NotJSONError as error:
-        refuse(1, f"is not JSON ({error})")
+        refuse(1, error.fault)
     return enumerate(value if isinstance(value, list) else [value], start=1)
 
 

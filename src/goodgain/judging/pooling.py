@@ -17,7 +17,7 @@ from goodgain.counting.run_opening import open_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
-from goodgain.files.escaping import GUARDED, guard_formulas
+from goodgain.files.escaping import guard_formulas
 from goodgain.files.opening import container, separator_by_name
 from goodgain.files.results import open_results
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
@@ -194,7 +194,9 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
         write_frame(pooled, path)
         return
     # An id that begins with an apostrophe and a formula always gets another apostrophe: judge removes one.
-    guarded = guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], GUARDED))
+    guarded = (
+        guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], again=True))
+    )
     for name in DOCUMENT:
         ids = guarded.get_column(name)
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))

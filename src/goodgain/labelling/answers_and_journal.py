@@ -101,7 +101,7 @@ def _join_parts(content: Any) -> Any:
 
 
 def read_usage(body: Any) -> tuple[int | None, int | None]:
-    """Return the input and output tokens that a completion counts, of OpenAI's or Anthropic's form."""
+    """Return the input and output tokens that a completion counts, by OpenAI's or Anthropic's names."""
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None, None
@@ -162,11 +162,11 @@ def summarize_error(error: Any) -> str:
     return " ".join(map(str, filter(None, [*words, describe_error(error)])))
 
 
-def find_failure(status: int | None, summary: str) -> str | None:
-    """Return `too_long` or `refused` if an error says so of its document; its HTTP status may be unknown."""
+def find_failure(status: int, summary: str) -> str | None:
+    """Return `too_long` or `refused` if an error says so of its document."""
     if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
         return "too_long"
-    return "refused" if status in (None, 400, 403, 422) and _FLAGGED.search(summary) else None
+    return "refused" if status in (400, 403, 422) and _FLAGGED.search(summary) else None
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -256,7 +256,8 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
         raise InputError(f"{path}: is a database of something else. Give another file for the journal")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute(f"PRAGMA application_id={_APPLICATION}")
+    if not used:  # a journal that is only read stays as it is
+        connection.execute(f"PRAGMA application_id={_APPLICATION}")
     connection.execute(_TABLE)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
     if columns == _FIRST_COLUMNS:

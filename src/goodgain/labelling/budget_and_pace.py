@@ -123,6 +123,11 @@ class Budget:
             self.ended = self.ended or why
             self._changed.notify_all()
 
+    def pause(self, seconds: float) -> None:
+        """Wait, or until the job ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.ended, seconds)
+
     def reserve(self, tokens: int) -> list[float]:
         """Reserve one request and these tokens, and return the entry for `settle`. Waits for the pace, and for pending calls.
 

@@ -1,21 +1,22 @@
-"""An OpenAI-compatible endpoint: its address, its secrets, one call, and what its errors mean.
+"""An OpenAI-compatible endpoint: its address, one call, and what its errors mean.
 
-The `openai` client retries, obeys Retry-After and keeps the timeout. Its HTTP client counts each request.
+The `openai` client retries, obeys a short Retry-After and keeps the timeout. Its HTTP client counts each request.
 """
 
 from __future__ import annotations
 
 import contextlib
-import html
+import math
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.labelling.answers_and_journal import (
     Answer,
@@ -26,73 +27,12 @@ from goodgain.labelling.answers_and_journal import (
     summarize_error,
 )
 from goodgain.labelling.budget_and_pace import Budget, JobEnded, StoppedError
+from goodgain.labelling.keys import Key
 from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 from goodgain.options import spell
 
-#: The default variables of the key and of the address.
-KEY_VARIABLE, _URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
-#: A shorter value is not a secret: hiding it would garble every text.
-_SHORTEST_SECRET = 4
-#: What a header can carry without change: printable ASCII without blanks.
-_SENDABLE = re.compile("[!-~]+")
-#: What may separate two signs of a key: the blanks of wrapped text, and backslashes of the key, of repr and of JSON.
-_GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
-
-
-class Key:
-    """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
-
-    Raises:
-        InputError: the key or a header cannot be sent as it is. The error does not show it.
-    """
-
-    def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
-        if not variable:
-            given = spell("key_variable", variable)
-            raise InputError(f"{given}: give the name of the environment variable that holds the key")
-        self.variable = variable
-        self.value = os.environ.get(variable, "")
-        if self.value and not _SENDABLE.fullmatch(self.value):
-            raise InputError(
-                f"{variable}: the key has a blank, a line end or a character that is not printable ASCII. "
-                "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
-            )
-        if not isinstance(headers, Mapping | None):
-            raise InputError(f"{spell('headers')} is a {type(headers).__name__}; give a dict: {{name: value}}")
-        self.headers = {str(name): str(value) for name, value in (headers or {}).items()}
-        for name, value in self.headers.items():
-            if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
-                told = f"{spell('headers', name)}: the header is not printable ASCII"
-                raise InputError(f"{told}. Correct its name or its value")
-        in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
-        self.hide = make_hider([self.value, *in_headers])
-
-
-def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that writes `***` for each secret in a text, however it is escaped or wrapped. Cut texts only afterwards.
-
-    >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
-    '{"Authorization": "Bearer ***"}'
-    """
-    hidden = "|".join(_match_secret(secret) for secret in secrets if len(secret) >= _SHORTEST_SECRET)
-    return lambda text: re.sub(hidden, "***", text) if hidden else text
-
-
-def _match_secret(secret: str) -> str:
-    """Return a pattern of a secret as it is, and as repr, JSON, URLs, HTML and wrapped text write it.
-
-    No part of the pattern backtracks: the text comes from the endpoint.
-    """
-    written = _GAP.join(_match_character(character) for character in secret if character != "\\")
-    return "|".join(filter(None, (re.escape(secret), written)))
-
-
-def _match_character(character: str) -> str:
-    code = f"{ord(character):02x}"
-    escaped = "|".join(map(re.escape, (f"%{code}", f"u00{code}", f"x{code}", f"&#x{code};", f"&#{ord(character)};")))
-    return f"(?>(?i:{escaped})|{re.escape(html.escape(character))}|{re.escape(character)})"
-
-
+#: The default variable of the address.
+_URL_VARIABLE = "OPENAI_BASE_URL"
 #: Characters that are kept of an error's message, and that are searched if it is not JSON.
 _SAID, _SUMMARIZED = 300, 2_000
 #: Errors of httpx, or of httpx2, where the connection failed and nothing was sent.
@@ -113,6 +53,14 @@ _MEANS = {
     r"|ExceededBudget|crossed budget",
     404: r"Invalid model name passed|no healthy deployments for this model",
 }
+#: The status of an error in an answer with status 200, if the error names none: one that is retried, unless it blames the
+#: request.
+_UNAVAILABLE = 503
+_BLAMES_REQUEST = re.compile(
+    r"\b(?:invalid|unexpected|unknown|unsupported|not supported|not found)\b|invalid_", re.IGNORECASE
+)
+#: The client waits as long as Retry-After asks, up to a minute or two; we wait up to an hour.
+_CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
 #: A body is read up to so many bytes, and in so many times the seconds without a byte.
 _LARGEST, _WHOLE = 16 << 20, 10
 
@@ -160,10 +108,10 @@ class Endpoint:
         self.budget = budget
         self.host = parts.netloc.rpartition("@")[2]
         self._url = key.hide(_show_address(parts).rstrip("/"))
-        self._has_answered = False
+        self._has_answered = self._has_waited = False
         #: Whether the limit of output tokens goes by its other name, because the endpoint refused the first.
         self._has_other_limit = False
-        #: The call of this thread: the tokens it reserves, and the body of its answer.
+        #: The call of this thread: the tokens it reserves, the body of its answer, its parameters, how often it was sent.
         self._call = threading.local()
         endpoint = self
 
@@ -172,7 +120,9 @@ class Endpoint:
                 send = super().send
                 end = time.monotonic() + _WHOLE * timeout
                 late = openai.APITimeoutError(request)
-                return endpoint._count(lambda: _read_body(send(request, **options | {"stream": True}), end, late))
+                response = endpoint._count(lambda: _read_body(send(request, **options | {"stream": True}), end, late))
+                endpoint._wait_as_asked(response)
+                return response
 
         self._client = openai.OpenAI(
             base_url=url,
@@ -202,9 +152,9 @@ class Endpoint:
         if self._has_other_limit and limit in body:
             refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
             body[limit] = body.pop(refused)
-        self._call.most, self._call.body = request.most_tokens, None
         known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
         known += ["json_schema"] if request.parameters.schema else []
+        self._call.most, self._call.body, self._call.known, self._call.sent = request.most_tokens, None, known, 0
         try:
             self._client.post("/chat/completions", cast_to=type(None), body=body)
         except Exception as error:
@@ -226,6 +176,7 @@ class Endpoint:
         """Send one request of a call, reserve its worst case, and settle what it cost."""
         most = self._call.most
         entry = self.budget.reserve(most)
+        self._call.sent += 1
         cost = most, 0  # where the usage is unknown: the worst case
         try:
             response = send()
@@ -258,8 +209,8 @@ class Endpoint:
             return most, 0
         error = _find_error(found) if isinstance(found, dict) else None
         if was_good and error is not None:
-            code = str(error.get("code") if isinstance(error, dict) else "")
-            response.status_code = int(code) if re.fullmatch("[45][0-9][0-9]", code) else _BAD_REQUEST
+            is_object = error is not found or "error" in (found.get("object"), found.get("type"))
+            response.status_code = self._find_status(error) if is_object else _BAD_REQUEST
         if not response.is_success:
             status, summary = response.status_code, _summarize(response)
             if _find_kind(status, summary) in _HOPELESS or find_failure(status, summary):
@@ -269,6 +220,32 @@ class Endpoint:
         self._call.body = found
         sent, received = read_usage(found)
         return (most, 0) if sent is None or received is None else (sent, received)
+
+    def _find_status(self, error: Any) -> int:
+        """Return the status that an error in an answer with status 200 stands for."""
+        code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
+        if re.fullmatch("[45][0-9][0-9]", code):
+            return int(code)
+        is_known = _find_kind(_BAD_REQUEST, summary) != _BAD_REQUEST or find_failure(_BAD_REQUEST, summary)
+        blames = is_known or _find_name(self._call.known, summary) or _BLAMES_REQUEST.search(summary)
+        return _BAD_REQUEST if blames else _UNAVAILABLE
+
+    def _wait_as_asked(self, response: Any) -> None:
+        """Wait before a further try where Retry-After asks for longer than the client would wait; the wait ends with the job."""
+        asked = (
+            _read_wait(response.headers) if response.status_code in (408, 409, 429) or response.is_server_error else 0.0
+        )
+        is_last = self._call.sent >= self.budget.limits.tries or response.headers.get("x-should-retry") == "false"
+        if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
+            if not self._has_waited:
+                self._has_waited = True
+                notice(
+                    f"{self.host} asks to wait {math.ceil(asked):,} seconds before the next try. You can stop, and give the same "
+                    "command later: answered calls are never repeated"
+                )
+            self.budget.pause(asked)
+            for name in ("retry-after", "retry-after-ms"):
+                response.headers.pop(name, None)
 
     def _read_failure(self, error: Exception, known: Sequence[str]) -> Answer | str:
         """Return what a failed call means for the document, or the parameter that the endpoint refuses.
@@ -300,8 +277,7 @@ class Endpoint:
             spelled = {name: spell(name) for name in ("base_url", "key_variable", "model")}
             why = _HOPELESS[kind].format(key=self._key.variable, **spelled)
             raise StoppedError(f"{self.host} answers {status}: {why} ({said})")
-        named = (name for name in known if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", summary))
-        refused = next(named, None) if status in (_BAD_REQUEST, 422) else None
+        refused = _find_name(known, summary) if status in (_BAD_REQUEST, 422) else None
         return refused or Answer(None, said, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
@@ -341,6 +317,22 @@ def _read_body(response: Any, end: float, late: Exception) -> Any:
                 break
     headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
     return type(response)(response.status_code, headers=headers, content=bytes(body), request=response.request)
+
+
+def _read_wait(headers: Any) -> float:
+    """Return the seconds that an answer asks to wait before the next try; 0 if it does not say so."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text := headers.get(name, "")):
+            return float(text) / unit
+    try:
+        return parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def _find_name(names: Sequence[str], text: str) -> str | None:
+    """Return the first of these parameters that a text names."""
+    return next((name for name in names if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", text)), None)
 
 
 def _find_kind(status: int, summary: str) -> int:

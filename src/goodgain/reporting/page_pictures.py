@@ -17,6 +17,7 @@ from goodgain.measures.names import find_direction, parse_measure
 from goodgain.reporting import plots
 from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.page_data import Evidence
+from goodgain.reporting.plots.plot_data import prepare_what_came_back
 
 #: Drawn in this colour, and shown in that of the page's text.
 _INK = "#0b0b0c"
@@ -76,7 +77,7 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
             yield f"{system} against {against}, query by query", f"{text}.", ax
     shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
     for name, ledger in shown.items():
-        totals = plots.what_came_back_data(ledger).sum().row(0, named=True)
+        totals = prepare_what_came_back(ledger).sum().row(0, named=True)
         said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
         nothing = count_of(totals["nothing"], "iteration")
         text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."

@@ -2,24 +2,13 @@
 
 Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare` or `gg.funnel`. It draws
 on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The
-style of other plots stays as it is. To draw with another library, use the data: `plots.curve_data` for `plots.curve`, and so on.
+style of other plots stays as it is.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
-
-from goodgain.reporting.plots.plot_data import (
-    against_spend_data,
-    curve_data,
-    funnel_data,
-    iterations_used_data,
-    new_good_data,
-    per_query_data,
-    precision_recall_data,
-    what_came_back_data,
-)
 
 if TYPE_CHECKING:
     from goodgain.reporting.plots.bars import funnel, iterations_used, new_good, per_query, what_came_back
@@ -40,19 +29,11 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "against_spend",
-    "against_spend_data",
     "curve",
-    "curve_data",
     "funnel",
-    "funnel_data",
     "iterations_used",
-    "iterations_used_data",
     "new_good",
-    "new_good_data",
     "per_query",
-    "per_query_data",
     "precision_recall",
-    "precision_recall_data",
     "what_came_back",
-    "what_came_back_data",
 ]

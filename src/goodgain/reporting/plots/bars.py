@@ -36,11 +36,11 @@ from goodgain.reporting.plots.canvas import (
 )
 from goodgain.reporting.plots.plot_data import (
     choose_pair,
-    funnel_data,
-    iterations_used_data,
-    new_good_data,
-    per_query_data,
-    what_came_back_data,
+    prepare_funnel,
+    prepare_iterations_used,
+    prepare_new_good,
+    prepare_per_query,
+    prepare_what_came_back,
 )
 
 #: Characters of a query's name below its bar.
@@ -64,7 +64,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
         ax: the axes to draw on; None makes a figure. The line has its own axis on the right.
 
     Returns:
-        The axes of the bars; `new_good_data` returns the data.
+        The axes of the bars.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
@@ -75,7 +75,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     >>> [float(bar.get_height()) for bar in ax.patches]
     [1.5, 1.0, 0.5]
     """
-    rows = new_good_data(frame, system)
+    rows = prepare_new_good(frame, system)
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=BLUE)
@@ -107,7 +107,7 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `what_came_back_data` returns the data.
+        The axes.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`.
@@ -118,7 +118,7 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
     >>> [float(bar.get_height()) for bar in ax.containers[0]]
     [3.0, 2.0, 1.0]
     """
-    rows = what_came_back_data(ledger)
+    rows = prepare_what_came_back(ledger)
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     below = pl.zeros(rows.height, eager=True)
@@ -165,7 +165,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `iterations_used_data` returns the data.
+        The axes.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
@@ -176,7 +176,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     >>> ax.get_ylabel()
     'queries'
     """
-    rows = iterations_used_data(ledger, qrels)
+    rows = prepare_iterations_used(ledger, qrels)
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     entries = []
@@ -209,7 +209,7 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `funnel_data` returns the data.
+        The axes.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/opened_and_cited/"
@@ -217,7 +217,7 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'documents a query, mean'
     """
-    rows = funnel_data(found)
+    rows = prepare_funnel(found)
     ax, own = open_ax(ax)
     places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
     good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
@@ -270,7 +270,7 @@ def per_query(
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `per_query_data` returns the data. Queries are named if there is room for it.
+        The axes. Queries are named if there is room for it.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.
@@ -300,7 +300,7 @@ def draw_per_query(
 ) -> list[Entry]:
     """Draw `per_query` without its legend, and return the entries of the legend."""
     pair = choose_pair(comparison, measure, system=system, against=against)
-    rows = per_query_data(comparison, pair["measure"], system=pair["system"], against=pair["against"])
+    rows = prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
     numbered = rows.with_columns(x=pl.int_range(1, pl.len() + 1))
     entries = []
     for outcome, (colour, hatch) in _OUTCOMES.items():

@@ -29,7 +29,12 @@ from goodgain.reporting.plots.canvas import (
     open_ax,
     style_of,
 )
-from goodgain.reporting.plots.plot_data import against_spend_data, choose_points, curve_data, precision_recall_data
+from goodgain.reporting.plots.plot_data import (
+    choose_points,
+    prepare_against_spend,
+    prepare_curve,
+    prepare_precision_recall,
+)
 from goodgain.reporting.spends import format_amount
 
 #: Bands of more systems would cover each other, and are not drawn.
@@ -55,7 +60,7 @@ def curve(
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `ax.figure` is the figure. `curve_data` returns the data.
+        The axes; `ax.figure` is the figure.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
@@ -76,7 +81,7 @@ def draw_curve(
 ) -> list[Entry]:
     """Draw `curve` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure)
-    rows = curve_data(points)
+    rows = prepare_curve(points)
     lines, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_line)
     entries = [*lines, *shown]
     if rows.get_column("few").any():
@@ -189,7 +194,7 @@ def against_spend(
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `against_spend_data` returns the data.
+        The axes.
 
     Raises:
         InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
@@ -210,7 +215,7 @@ def draw_against_spend(
 ) -> list[Entry]:
     """Draw `against_spend` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure, spend=True)
-    rows = against_spend_data(points)
+    rows = prepare_against_spend(points)
     entries, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_steps)
     if rows.get_column("enough").any():
         entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
@@ -235,7 +240,7 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `precision_recall_data` returns the data.
+        The axes.
 
     Raises:
         InputError: the frame is not one of `gg.pr_curve`.
@@ -245,7 +250,7 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax.lines[0].get_ydata().tolist() == [1.0] * 11
     True
     """
-    rows = precision_recall_data(frame)
+    rows = prepare_precision_recall(frame)
     ax, own = open_ax(ax)
     entries = []
     for number, system in enumerate(rows.partition_by("system", maintain_order=True)):

@@ -1,4 +1,4 @@
-"""The data of each plot, from the frames that goodgain returns."""
+"""What each plot draws, from the frames that goodgain returns."""
 
 from __future__ import annotations
 
@@ -27,25 +27,10 @@ _LEAST_AND_MOST = cs.by_name("least", "most", require_all=False)
 _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
 
 
-def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return the data of `plots.curve`: one measure of a frame of `gg.curve`.
+def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return system, iteration, mean, low, high and few (fewer than half of the queries still search) of one measure.
 
-    Args:
-        frame: what `gg.curve` returns.
-        measure: one of its measures; not needed if there is only one.
-
-    Returns:
-        system, iteration, mean, low, high, and few: whether fewer than half of the queries still search. Also least and
-        most, if a system has several runs.
-
-    Raises:
-        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> found = gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG SRE")
-    >>> curve_data(found, "CG").rows()
-    [('lean', 1, 3.5, 2.0, 5.0, False), ('lean', 2, 6.5, 5.0, 8.0, False), ('lean', 3, 7.5, 5.0, 10.0, False)]
+    Also least and most, if a system has several runs.
     """
     few = pl.col("searching") * 2 < pl.col("queries")
     points = choose_points(frame, measure)
@@ -58,25 +43,11 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
     return rows.filter(measure=_choose(rows, "measure", measure))
 
 
-def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return the data of `plots.against_spend`: one measure of a frame of `gg.curve(..., over=...)`.
+def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return system, spend, mean, low, high and enough of one measure.
 
-    Args:
-        frame: what `gg.curve(..., over=...)` returns.
-        measure: one of its measures; not needed if there is only one.
-
-    Returns:
-        system, spend, mean, low, high, and enough: true at the smallest spend whose mean is 95 % of the last one; nowhere
-        for a measure whose better direction is not up. Also least and most, if a system has several runs.
-
-    Raises:
-        InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> found = gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG", over="searches", at=[1, 2, 3])
-    >>> against_spend_data(found).select("spend", "mean", "enough").rows()
-    [(1.0, 3.5, False), (2.0, 6.5, False), (3.0, 7.5, True)]
+    `enough` is true at the smallest spend whose mean is 95 % of the last one; nowhere for a measure whose better direction is
+    not up. Also least and most, if a system has several runs.
     """
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
@@ -86,25 +57,8 @@ def against_spend_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     return rows.select("system", "spend", "mean", "low", "high", _LEAST_AND_MOST, enough=enough)
 
 
-def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return the data of `plots.new_good`, from the measures NumGood and nCG of a frame of `gg.curve`.
-
-    Args:
-        frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
-        system: one of its systems; not needed if there is only one.
-
-    Returns:
-        iteration, new_good (number of good documents first found in this iteration) and share (nCG: share of the gain of
-        all good documents found up to this iteration). Both are means over all queries.
-
-    Raises:
-        InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> new_good_data(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "NumGood nCG")).rows()
-    [(1, 1.5, 0.45), (2, 1.0, 0.9), (3, 0.5, 1.0)]
-    """
+def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
+    """Return iteration, new_good (good documents first found in it) and share (nCG), means over all queries."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -117,24 +71,10 @@ def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
     return totals.select("iteration", new).join(shares, on="iteration", how="left", maintain_order="left")
 
 
-def what_came_back_data(ledger: Any) -> pl.DataFrame:
-    """Return the data of `plots.what_came_back`: the results of each iteration by kind, over all judged queries.
+def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
+    """Return iteration, the number of its results of each kind, searches, and nothing, over all judged queries.
 
-    Args:
-        ledger: what `gg.ledger` returns.
-
-    Returns:
-        iteration; the numbers of results that are new_good, new_other (new, judged, not good), unjudged (new, without a
-        judgment) and repeated; searches: the number of queries that have this iteration; nothing: the number of those
-        without a result. Queries without judgments are left out.
-
-    Raises:
-        InputError: the frame is not one of `gg.ledger`.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> what_came_back_data(gg.ledger(folder + "qrels.txt", folder + "repeating.run")).rows()
-    [(1, 3, 2, 0, 1, 2, 0), (2, 2, 2, 0, 4, 2, 0), (3, 1, 0, 0, 4, 1, 0)]
+    searches: the queries that have this iteration; nothing: those of them without a result.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
@@ -145,25 +85,11 @@ def what_came_back_data(ledger: Any) -> pl.DataFrame:
     return counted.sort("iteration")
 
 
-def iterations_used_data(ledger: Any, qrels: Any = None) -> pl.DataFrame:
-    """Return the data of `plots.iterations_used`: the last iteration of queries, and the last that found a good document.
+def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
+    """Return iteration (from 0), last and last_good: how many judged queries end there, or found their last good document there.
 
-    Args:
-        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
-        qrels: what `read_qrels` takes; adds the judged queries that never searched. None leaves them out.
-
-    Returns:
-        iteration (from 0), last: the number of queries with this last iteration, last_good: the number of queries that
-        found their last new good document in it. Iteration 0 has the queries that never searched, or never found a good
-        one. Queries without judgments are left out.
-
-    Raises:
-        InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> iterations_used_data(gg.ledger(folder + "qrels.txt", folder + "lean.run")).rows()
-    [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 1, 1)]
+    Iteration 0 has the queries that never searched, or never found a good document. A ledger has no row of a query that never
+    searched: `qrels` add those.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
@@ -178,23 +104,8 @@ def iterations_used_data(ledger: Any, qrels: Any = None) -> pl.DataFrame:
     return axis.fill_null(0)
 
 
-def precision_recall_data(frame: Any) -> pl.DataFrame:
-    """Return the data of `plots.precision_recall`: the points of a frame of `gg.pr_curve`, by ascending recall.
-
-    Args:
-        frame: what `gg.pr_curve` returns, with or without `per_query=True`.
-
-    Returns:
-        system, query_id (null in a frame of means), recall, precision.
-
-    Raises:
-        InputError: the frame is not one of `gg.pr_curve`.
-
-    >>> import goodgain as gg
-    >>> found = gg.pr_curve({"q": {"a": 1, "c": 1}}, {"agent": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}}, points="all")
-    >>> precision_recall_data(found).rows()
-    [('agent', None, 0.5, 1.0), ('agent', None, 1.0, 0.6666666666666666)]
-    """
+def prepare_precision_recall(frame: Any) -> pl.DataFrame:
+    """Return system, query_id (null in a frame of means), recall and precision, by ascending recall."""
     rows = _read_frame(frame, ("system", "recall", "precision"), "gg.pr_curve")
     if "query_id" not in rows.columns:
         rows = rows.with_columns(query_id=pl.lit(None, pl.String))
@@ -204,29 +115,13 @@ def precision_recall_data(frame: Any) -> pl.DataFrame:
     )
 
 
-def per_query_data(
+def prepare_per_query(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> pl.DataFrame:
-    """Return the data of `plots.per_query`: the difference of two systems in each query, in descending order.
+    """Return query_id, value, value_against, difference and outcome of one pair and measure, in descending order of difference.
 
-    Args:
-        comparison: what `gg.compare` returns.
-        measure: one of its measures; not needed if there is only one.
-        system, against: one of its pairs; not needed if there is only one.
-
-    Returns:
-        query_id, value (of system), value_against, difference (value minus value_against), and outcome: `better` or `worse`
-        for system, by the direction of the measure, or `equal`; null for a measure without a direction. As in
-        `comparison.pairs`, a query is left out if one of both systems has no value for it.
-
-    Raises:
-        InputError: the comparison lacks the measure or the pair, or has several and none is named.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/redundancy/"
-    >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
-    >>> per_query_data(gg.compare(folder + "qrels.txt", runs, "SRR@3")).rows()
-    [('q2', 0.0, 0.42857142857142855, -0.42857142857142855, 'better'), ('q1', 0.0, 0.5, -0.5, 'better')]
+    outcome: `better` or `worse` for system, or `equal`; null for a measure without a direction. A query is left out if one of
+    both systems has no value for it.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
@@ -259,20 +154,8 @@ def choose_pair(
     raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair matches; give one of: {listed}")
 
 
-def funnel_data(found: Funnel) -> pl.DataFrame:
-    """Return the data of `plots.funnel`: the mean number of good and other documents of each stage.
-
-    Args:
-        found: what `gg.funnel` returns.
-
-    Returns:
-        system, stage (returned, opened, cited), good, other, and share: good of all. Null where the stage is not known.
-
-    >>> import goodgain as gg
-    >>> folder = "qrels_examples/opened_and_cited/"
-    >>> funnel_data(gg.funnel(folder + "judgments.qrels", folder + "uses.jsonl")).filter(system="agent").row(0)
-    ('agent', 'returned', 1.6666666666666667, 1.3333333333333333, 0.5555555555555556)
-    """
+def prepare_funnel(found: Funnel) -> pl.DataFrame:
+    """Return system, stage, good, other and share (good of all), means over queries; null where a stage is not known."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),

@@ -1,0 +1,28 @@
+"""Ends the program at Ctrl-C while it is imported, which takes a second. Once it runs, it handles signals itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from itertools import pairwise
+
+#: What the program says and returns after Ctrl-C, at any time.
+INTERRUPTED, INTERRUPTED_STATUS = "interrupted", 128 + signal.SIGINT
+
+
+def _end_program_at_interrupt() -> None:
+    """Have Ctrl-C end this process with one sentence, if it is the program: a library leaves signals alone."""
+    given = sys.argv[0] if sys.argv else ""
+    is_script = given.rpartition("/")[2] == "goodgain" and given in sys.orig_argv
+    is_module = given == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)
+    if (is_script or is_module) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(*_: object) -> None:
+    os.write(2, f"goodgain: {INTERRUPTED}\n".encode())
+    os._exit(INTERRUPTED_STATUS)  # an exception could be caught by what is imported
+
+
+_end_program_at_interrupt()

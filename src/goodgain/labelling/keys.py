@@ -1,0 +1,74 @@
+"""The key of an endpoint and other secrets: read from the environment, sent as they are, hidden in every text."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from goodgain.errors import InputError
+from goodgain.options import spell
+
+#: The default variable of the key.
+KEY_VARIABLE = "OPENAI_API_KEY"
+#: A shorter value is not a secret: hiding it would garble every text.
+_SHORTEST_SECRET = 4
+#: What a header can carry without change: printable ASCII without blanks.
+_SENDABLE = re.compile("[!-~]+")
+#: What may separate two signs of a key: the blanks of wrapped text, and backslashes of the key, of repr and of JSON.
+_GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
+
+
+class Key:
+    """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
+
+    Raises:
+        InputError: the key or a header cannot be sent as it is. The error does not show it.
+    """
+
+    def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
+        if not variable:
+            given = spell("key_variable", variable)
+            raise InputError(f"{given}: give the name of the environment variable that holds the key")
+        self.variable = variable
+        self.value = os.environ.get(variable, "")
+        if self.value and not _SENDABLE.fullmatch(self.value):
+            raise InputError(
+                f"{variable}: the key has a blank, a line end or a character that is not printable ASCII. "
+                "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
+            )
+        if not isinstance(headers, Mapping | None):
+            raise InputError(f"{spell('headers')} is a {type(headers).__name__}; give a dict: {{name: value}}")
+        self.headers = {str(name): str(value) for name, value in (headers or {}).items()}
+        for name, value in self.headers.items():
+            if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
+                told = f"{spell('headers', name)}: the header is not printable ASCII"
+                raise InputError(f"{told}. Correct its name or its value")
+        in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
+        self.hide = make_hider([self.value, *in_headers])
+
+
+def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that writes `***` for each secret in a text, however it is escaped or wrapped. Cut texts only afterwards.
+
+    >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
+    '{"Authorization": "Bearer ***"}'
+    """
+    hidden = "|".join(_match_secret(secret) for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+    return lambda text: re.sub(hidden, "***", text) if hidden else text
+
+
+def _match_secret(secret: str) -> str:
+    """Return a pattern of a secret as it is, and as repr, JSON, URLs, HTML and wrapped text write it.
+
+    No part of the pattern backtracks: the text comes from the endpoint.
+    """
+    written = _GAP.join(_match_character(character) for character in secret if character != "\\")
+    return "|".join(filter(None, (re.escape(secret), written)))
+
+
+def _match_character(character: str) -> str:
+    code = f"{ord(character):02x}"
+    escaped = "|".join(map(re.escape, (f"%{code}", f"u00{code}", f"x{code}", f"&#x{code};", f"&#{ord(character)};")))
+    return f"(?>(?i:{escaped})|{re.escape(html.escape(character))}|{re.escape(character)})"
