@@ -216,9 +216,11 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
     The coverage is left out if all results are judged, or if it is so low that a notice gives it.
     """
     signature = scores.signature | mean
+    idle = scores.queries.never_searched
+    never_searched = f", {len(idle)} never searched{_show_some(idle)}" if len(idle) else ""
     shared.say(
         f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run"
-        f"{_show_some(scores.queries.only_judged)}; {signature['without_judgments']} of the run without judgments, left out"
+        f"{_show_some(scores.queries.only_judged)}{never_searched}; {signature['without_judgments']} of the run without judgments, left out"
     )
     for number, run in enumerate(scores.replicates, 1):
         if len(absent := run.queries.only_judged) > signature["absent_from_run"]:

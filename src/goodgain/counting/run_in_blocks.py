@@ -102,6 +102,7 @@ def read_whole(run: Run | RunFile) -> Run:
     rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
     whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
+    whole.never_searched = pl.concat([block.never_searched for block in blocks])
     return whole
 
 

@@ -110,11 +110,13 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Return the queries of all runs together: a query is absent if all lack it."""
+    """Return the queries of all runs together: a query is absent, or never searched, if it is so in all that have it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
-    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())))
+    searched = pl.concat([of.both.filter(~of.both.is_in(of.never_searched.implode())) for of in runs])
+    idle = both.filter(~both.is_in(searched.implode()))
+    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())), idle)
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
