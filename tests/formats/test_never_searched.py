@@ -192,7 +192,7 @@ def test_commands_tell_of_the_row_and_keep_it(tmp_path: Path) -> None:
     assert "run, 2 queries, 3 iterations (1 of them without results)" in told
     assert "and 2 queries that never searched" in told
     told = run_command("evaluate", qrels, path, "CG").stderr
-    assert "1 of them absent from the run (gone), 2 never searched (idle, still)" in told
+    assert "1 of them absent from the run (gone), 2 of them never searched (idle, still)" in told
     run_command("flatten", path, "-o", flat)
     assert gg.read_run(flat).never_searched.to_list() == ["idle", "still"]
 
