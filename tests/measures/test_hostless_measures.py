@@ -141,7 +141,7 @@ def test_recalls_are_compared_as_they_are_written() -> None:
         assert gg.evaluate(labels, {"q": retrieved}, [gg.InterpolatedPrecision @ recall]).means.popitem()[1] == 0
 
 
-@pytest.mark.filterwarnings("ignore:.*never searched in idle:goodgain.GoodgainNotice")
+@pytest.mark.filterwarnings("ignore:.*absent from idle:goodgain.GoodgainNotice")
 @pytest.mark.filterwarnings("ignore:Verdicts that rest on:goodgain.GoodgainNotice")
 def test_compare_gives_no_verdict_where_no_direction_is_better_and_leaves_out_an_empty_ranking() -> None:
     qrels = {f"q{k}": {"a": 2, "b": 0, "c": 3} for k in range(6)}
