@@ -86,7 +86,7 @@ DOCUMENTS = (
 )
 _ORDER = "How several iterations become one ranking for classic measures."
 _MISSING = (
-    "A judged query that one of several runs of a system lacks: zero, as everywhere, or a run fewer for this query."
+    "Judged queries without a row in a run: zero counts them as queries without a search, absent leaves them out."
 )
 _BOUNDS = "Also give the range of each value once unjudged results are labelled, from 0 to the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have none."

@@ -253,7 +253,7 @@ def test_no_word_about_stopping_where_all_stop_together() -> None:
     assert not any("stop" in note for note in notes)
 
 
-def test_a_query_that_a_run_lacks_counts_as_never_searched_and_is_reported() -> None:
+def test_a_query_that_a_run_lacks_counts_as_having_no_results_and_is_reported() -> None:
     labels, runs = many(20)
     short = runs["lean"].filter(pl.col("query_id") != "q000")
     extra = pl.concat([runs["wordy"], runs["wordy"].head(1).with_columns(query_id=pl.lit("unknown"))])
@@ -261,9 +261,9 @@ def test_a_query_that_a_run_lacks_counts_as_never_searched_and_is_reported() -> 
     assert row(found, "CG@3")["queries"] == 20 and row(found, "CG@3")["losses"] == 1
     assert found.systems.select("absent_from_run", "without_judgments").rows() == [(0, 1), (1, 0)]
     told = " ".join(found.notes)
-    assert "1 query never searched in short: q000 (counted as having no results)." in told
+    assert "1 query is absent from short, whose run has no row of it: q000 (counted as having no results)." in told
     assert "Queries without judgments are left out: wordy 1." in told
-    assert "SRR@3 leaves out 1 query where a system returned nothing by iteration 3 (short 1)." in told
+    assert "SRR@3 leaves out 1 query where a system has no results by iteration 3 (short 1)." in told
 
 
 def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported() -> None:

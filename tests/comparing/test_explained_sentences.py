@@ -37,7 +37,7 @@ CAUSES = {
     for one, other in (("base", "new"), ("new", "base"))
     for cause, said in {
         "not_retrieved": "{other} never retrieved {n}",
-        "never_searched": "{other} never searched where {one} found {n}",
+        "absent": "{other} has no row where {one} found {n}",
         "stopped_before": "{other} stopped before {one} found {n}",
         "later": "{other} found {n} only after iteration {at}",
         "earlier": "{other} found {n} only after iteration {at}",
@@ -107,7 +107,9 @@ def check_cause(said: str, measure: str, case: Case, other: Case, changes: dict[
         first = 1 if part == "denominator" else 0
         assert is_shown(found[2], sum(changes[query].ends[first] for query in moved))
         assert is_shown(found[3], sum(changes[query].ends[first + 2] for query in moved))
-    elif is_rate and (found := re.match(r"(\w+) (?:never searched|got no results)[\w ]*? in (\d+) quer", said)):
+    elif is_rate and (
+        found := re.match(r"(\w+) (?:has no row|has no results|got no results)[\w ]*? in (\d+) quer", said)
+    ):
         part = "none"
         moved = {query: value for query, value in of_part[part].items() if value * total > 0}
         assert all(changes[query].ends[1 if found[1] == "base" else 3] == 0 for query in moved)
@@ -165,8 +167,11 @@ def expect_causes(measure: str, case: Case, other: Case) -> dict[str, set[str | 
         sign = 1 if change.difference > 0 else -1
         added: dict[str, Fraction] = {}
         if name in RATES and change.numerator is None:
+            has_row = query in {row.query_id for row in (case if sign > 0 else other).run}
             counts = (
-                "never searched"
+                "has no row"
+                if not has_row
+                else "never searched"
                 if DIVISORS[name] == "iterations"
                 else f"got no results{f' up to iteration {at}' if at else ''}"
             )

@@ -109,7 +109,7 @@ def cause_of(
     if place is not None and at is not None and place > at:
         return "later" if one == 0 else "earlier"
     if ends[1 - one] < first:
-        return "stopped_before" if ends[1 - one] else "never_searched"
+        return "stopped_before" if ends[1 - one] else "absent"
     return "judged_differently" if place is not None else "not_retrieved"
 
 
@@ -280,15 +280,26 @@ def test_a_query_without_good_documents_wastes_nothing() -> None:
     assert explained.wasted.get_column("query_id").unique().to_list() == ["q"]
 
 
-def test_a_system_that_never_searched_is_said_so() -> None:
+@pytest.mark.parametrize(("cause", "said"), [("never_searched", "never searched"), ("absent", "has no row")])
+def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_query(cause: str, said: str) -> None:
     run = pl.DataFrame({"query_id": ["q", "r"], "iteration": [1, 1], "doc_id": ["a", "b"]})
-    explained = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, run.filter(query_id="q"))
-    assert explained.causes.rows() == [("r", "CG", "base", "never_searched", 1, -3.0)]
+    idle = pl.DataFrame({"query_id": ["r"], "iteration": [None], "doc_id": ["-"]}, schema=run.schema)
+    other = run.filter(query_id="q") if cause == "absent" else pl.concat([run.filter(query_id="q"), idle])
+    explained = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other)
+    assert explained.causes.rows() == [("r", "CG", "base", cause, 1, -3.0)]
+    assert explained.absent.rows() == ([("new", "r")] if cause == "absent" else [])
     text = explained.to_text()
-    assert "At iteration 1 base found 1 good document; new never searched." in text
-    assert "| new never searched where base found them | 1 | 1 | -3 | -1.5 |" in text
+    assert f"At iteration 1 base found 1 good document; new {said}." in text
+    assert f"| new {said} where base found them | 1 | 1 | -3 | -1.5 |" in text
     assert "stopped" not in text + str(explained.queries["sentence"].to_list())
-    assert "| 1 | b (3) | never searched |" in explained.to_text(query="r")
+    assert f"| 1 | b (3) | {said} |" in explained.to_text(query="r")
+    with pytest.warns(gg.GoodgainNotice, match="for each of the 2 pairs"):
+        of_pairs = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, [run, run], other)
+    assert of_pairs.causes.get_column("cause").to_list() == [cause] * 2
+    rates = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other, "RG SRE").to_text()
+    assert f"Main cause: new {said} in 1 query (-1.5 in the mean)." in rates
+    words = "got no results" if cause == "never_searched" else said
+    assert f"Main cause: new {words} in 1 query (-0.5 in the mean)." in rates
 
 
 def test_search_strings_are_equal_without_case_blanks_and_punctuation_only() -> None:
@@ -441,7 +452,7 @@ def test_a_query_without_results_or_searches_is_the_cause_and_not_its_documents(
     assert "Main cause: new got no results up to iteration 2 in 1 query (-0.5 in the mean)." in text
     assert "| no results in one system |  |  |  | -0.5 |" in text
     text = gg.explain(qrels, base, new.filter(query_id="q"), "RG").to_text()
-    assert "Main cause: new never searched in 1 query (-1.5 in the mean)." in text
+    assert "Main cause: new has no row in 1 query (-1.5 in the mean)." in text
     again = searches(("r", 1, "a"), ("r", 2, "a"))
     text = gg.explain({"r": {"a": 3}}, again, new.filter(query_id="r"), "SRR").to_text()
     assert "Main cause: new got no results in 1 query (-0.5 in the mean)." in text

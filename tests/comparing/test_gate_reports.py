@@ -242,7 +242,10 @@ def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
     suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
     check_schema(suites)
     told = suites.findtext("testsuite/system-out") or ""
-    for sentence in ("2 queries never searched in few: q01, q02", "is not comparable between systems"):
+    for sentence in (
+        "2 queries are absent from few, whose run has no row of them: q01, q02",
+        "is not comparable between systems",
+    ):
         assert sentence in text and sentence in told, sentence
     one = tmp_path / "one.xml"
     run_command("evaluate", AGENTS[0], few, "-m", "nCG@3", "--require", "nCG@3>=0.1", "--junit", one)
@@ -250,11 +253,11 @@ def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-def test_the_comment_names_queries_that_the_system_of_a_baseline_file_never_searched(tmp_path: Path) -> None:
+def test_the_comment_names_queries_that_the_system_of_a_baseline_file_lacks(tmp_path: Path) -> None:
     labels, runs = {"q1": {"a": 2}, "q2": {"a": 2}}, {"old": {"q1": {"a": 1.0}}, "new": {"q1": {"a": 1.0}}}
     compare(labels, runs, "RR").write_baseline(tmp_path / "b.jsonl", "old")
     found = compare(labels, {"new": runs["new"]}, "RR", baseline_file=tmp_path / "b.jsonl")
-    assert "1 query never searched in baseline: q2" in write_comment(found, [])
+    assert "1 query is absent from baseline, whose run has no row of it: q2" in write_comment(found, [])
 
 
 def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_path: Path) -> None:

@@ -18,8 +18,11 @@ from goodgain.comparing.requirements import check_requirements
 from goodgain.schema import EMPTY_DOC
 from tests.support.counts import how_many
 
-#: query -> its searches, each a list of documents; a query that is absent never searched.
+#: query -> its searches, each a list of documents: none of a query that never searched. Other queries are absent.
 Searches = dict[str, list[list[str]]]
+
+
+_PAIR = ("measure", "system", "against")
 
 
 class Inputs(NamedTuple):
@@ -40,7 +43,7 @@ def make_inputs(seed: int) -> Inputs:
         broken = random.choice([0.0, 0.0, 0.3, 0.7, 1.0])
         systems[name] = [
             {
-                query: make_searches(random, docs, broken)
+                query: make_searches(random, docs, broken) if random.random() > broken / 4 or query == "q00" else []
                 for query in queries
                 if random.random() > broken / 4 or query == "q00"
             }
@@ -65,10 +68,11 @@ def write_frame(searches: Searches) -> pl.DataFrame:
     rows = [
         (query, iteration, doc, rank)
         for query, of in searches.items()
-        for iteration, docs in enumerate(of, 1)
+        for iteration, docs in (enumerate(of, 1) if of else [(None, [])])
         for rank, doc in enumerate(docs or [EMPTY_DOC], 1)
     ]
-    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row")
+    columns = {"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "rank": pl.Int64}
+    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 # The measures by hand: the value of one query of one run, None without one.
@@ -128,11 +132,18 @@ def average(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def table_by_hand(given: Inputs) -> dict[str, dict[str, dict[str, float | None]]]:
+def table_by_hand(given: Inputs, *, missing: str = "zero") -> dict[str, dict[str, dict[str, float | None]]]:
     """Measure -> system -> query -> its value, the mean over the runs that have one."""
+
+    def has(run: Searches, query: str) -> bool:
+        return missing == "zero" or query in run
+
     return {
         measure: {
-            name: {q: average([compute(run.get(q, []), labels) for run in runs]) for q, labels in given.qrels.items()}
+            name: {
+                q: average([compute(run.get(q, []), labels) for run in runs if has(run, q)])
+                for q, labels in given.qrels.items()
+            }
             for name, runs in given.systems.items()
         }
         for measure, (compute, *_) in BY_HAND.items()
@@ -194,6 +205,43 @@ def check_rows(rows: pl.DataFrame, table: Any, queries: list[list[str]], given: 
         assert row["verdict"] == expected
 
 
+def check_absent(found: gg.Comparison, without: gg.Comparison, given: Inputs) -> None:
+    """Check the notes on queries without a search, and on the verdicts that rest on absent queries."""
+    runs = [
+        (f"{name} (run {k})" if len(of) > 1 else name, run)
+        for name, of in given.systems.items()
+        for k, run in enumerate(of, 1)
+    ]
+    for comparison, counted in ((found, "counted as having no results"), (without, "left out")):
+        for name, run in runs:
+            for told, query_ids, end in (
+                (
+                    rf"never searched in {re.escape(name)}",
+                    [q for q in run if not run[q]],
+                    "counted as having no results",
+                ),
+                (rf"\w+ absent from {re.escape(name)}, .*", [q for q in given.qrels if q not in run], counted),
+            ):
+                said = [note for note in comparison.notes if re.match(rf"\d+ quer(y|ies) {told}:", note)]
+                assert len(said) == bool(query_ids)
+                for note in said:
+                    assert note.startswith(f"{len(query_ids)} quer") and note.endswith(f"({end}).")
+                    assert f": {', '.join(sorted(query_ids)[:3])}" in note
+    changed = [
+        (*one[:3], one[3] or "without a verdict", other[3] or "none")
+        for one, other in zip(*(of.pairs.select(*_PAIR, "verdict").rows() for of in (found, without)), strict=True)
+        if one != other
+    ]
+    said = [note for note in found.notes if "erdict" in note and "absent from a run" in note]
+    assert len(said) == any(q not in run for q in given.qrels for _, run in runs)
+    assert not any("absent from a run" in note for note in without.notes)
+    for note in said:
+        assert re.findall(r"(?:: |; )(\S+) of (\w) against (\w) is (.*?), without them ([\w ]+)", note) == changed[:3]
+        more = re.search(r"; and (\d+) more", note)
+        assert (int(more[1]) if more else 0) == max(len(changed) - 3, 0)
+        assert note.startswith("No verdict") == (not changed)
+
+
 def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
     """Check that the notes on queries left out and on low counts are those by hand, and no others."""
     expected = []
@@ -205,7 +253,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
             n = sum(any(table[measure][name][q] is None for name in given.systems) for q in given.qrels)
             noun = "1 query" if n == 1 else f"{n} queries"
             more = " A pair leaves out only those of its two systems." if len(given.systems) > 2 else ""
-            expected.append(f"{measure} leaves out {noun} where a system returned nothing{by} ({listed}).{more}")
+            expected.append(f"{measure} leaves out {noun} where a system has no results{by} ({listed}).{more}")
     for measure in (one for one in given.measures if one.startswith("Num")):
         i = BY_HAND[measure][2]
         for name, runs in given.systems.items():
@@ -219,7 +267,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
             if less:
                 noun = "1 query" if len(less) == 1 else f"{len(less)} queries"
                 by = "" if i is None else f" by iteration {i}"
-                expected.append(f"{measure} of {name}: less because it returned nothing{by} in {noun}.")
+                expected.append(f"{measure} of {name}: less because it has no results{by} in {noun}.")
     told = [note for note in notes if "leaves out" in note or ": less because" in note]
     assert told == expected
 
@@ -301,6 +349,7 @@ def test_every_verdict_and_number_that_compare_gives_is_true(seed: int) -> None:
         found = gg.compare(given.qrels, runs, given.measures, groups=groups, **options)
         of_two = {name: runs[name] for name in "AB"}
         based = gg.compare(given.qrels, of_two, "SRR@2", baseline="A", **options)
+        without = gg.compare(given.qrels, runs, given.measures, missing="absent", **options)
     for row in found.means.iter_rows(named=True):
         values = [value for value in table[row["measure"]][row["system"]].values() if value is not None]
         assert (row["queries"], row["mean"]) == (len(values), pytest.approx(average([*values])))
@@ -314,6 +363,13 @@ def test_every_verdict_and_number_that_compare_gives_is_true(seed: int) -> None:
         of_groups = found.groups.filter(measure=measure)
         check_rows(of_groups, table, [members[group] for group in of_groups["group"]], given)
     check_left_out([*found.notes], table, given)
+    table_without = table_by_hand(given, missing="absent")
+    for measure in given.measures:
+        check_rows(without.pairs.filter(measure=measure), table_without, [[*given.qrels]] * len(pairs), given)
+    for row in without.means.iter_rows(named=True):
+        values = [value for value in table_without[row["measure"]][row["system"]].values() if value is not None]
+        assert (row["queries"], row["mean"]) == (len(values), pytest.approx(average([*values])) if values else None)
+    check_absent(found, without, given)
     check_power(found, table, given)
     for outcome in check_requirements(based, ["SRR@2<=0.3", "SRR@2<=baseline"]):
         names = [outcome.system] if outcome.baseline is None else [outcome.system, "A"]

@@ -82,7 +82,7 @@ def test_a_system_that_returned_nothing_has_no_value_and_no_verdict(measure: str
     assert found.means.select("system", "queries").rows() == [("a", 30), ("never", 0)]
     assert found.means.filter(system="never").item(0, "mean") is None
     cutoff = " by iteration 2" if measure.endswith("@2") else ""
-    assert f"{measure} leaves out 30 queries where a system returned nothing{cutoff} (never 30)." in found.notes
+    assert f"{measure} leaves out 30 queries where a system has no results{cutoff} (never 30)." in found.notes
 
 
 @pytest.mark.parametrize("measure", SHARES)
@@ -167,10 +167,8 @@ def test_a_required_line_says_how_many_queries_it_left_out_and_fails_above_half(
     never, broken, half = check_requirements(found, [line])
     assert not never.holds and never.value is None
     assert not broken.holds
-    assert "20 of 30 queries left out because a system returned nothing by iteration 2: more than half" in str(broken)
-    assert half.holds and str(half).endswith(
-        "15 of 30 queries left out because a system returned nothing by iteration 2"
-    )
+    assert "20 of 30 queries left out because a system has no results by iteration 2: more than half" in str(broken)
+    assert half.holds and str(half).endswith("15 of 30 queries left out because a system has no results by iteration 2")
     assert (half.queries, half.left_out) == (15, 15)
     assert "more than half" in write_junit([broken])
     assert "left out" not in str(check_requirements(compare({"a": A, "b": A}, "SRR@2", baseline="a"), [line])[0])
@@ -185,7 +183,7 @@ def test_a_required_line_of_evaluate_leaves_out_queries_without_results(measure:
     never, broken, half, a = check_requirements(scores, [f"{measure}<=1"])
     assert [one.holds for one in (never, broken, half, a)] == [False, False, True, True]
     assert never.value is None and (half.queries, half.left_out) == (15, 15)
-    assert "20 of 30 queries left out because a system returned nothing" in str(broken)
+    assert "20 of 30 queries left out because a system has no results" in str(broken)
     assert "more than half, so the line fails" in str(broken) and "more than half" not in str(half)
     assert half.value == pytest.approx(2 * (half.evaluated or 0)) and half.evaluated == scores["half"][measure]
     assert f"with 0 for these the mean is {scores['half'][measure]:.4f}, as evaluate prints it" in str(half)
@@ -206,7 +204,7 @@ def test_a_required_line_of_evaluate_fails_for_a_broken_agent(tmp_path: Path) ->
     files = [str(tmp_path / "qrels.txt"), str(tmp_path / "x.run")]
     done = run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9")
     assert done.returncode == 3
-    assert "20 of 30 queries left out because a system returned nothing by iteration 2: more than half" in done.stderr
+    assert "20 of 30 queries left out because a system has no results by iteration 2: more than half" in done.stderr
     junit = tmp_path / "lines.xml"
     run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9", "--junit", junit)
     assert "What to distrust:\ncoverage is low" in junit.read_text(encoding="utf-8")
@@ -221,10 +219,10 @@ def test_a_lower_count_of_a_system_that_returned_nothing_is_told() -> None:
     lacking = search(range(20), kept=QUERIES).filter(pl.col("query_id") >= "q03")
     found = compare({"a": A, "b": lacking}, "NumDup@2 NumResults NumUnjudged NumIter SRR@2")
     notes = "\n".join(found.notes)
-    assert "NumDup@2 of b: less because it returned nothing by iteration 2 in 20 queries." in notes
-    assert "NumResults of b: less because it returned nothing in 20 queries." in notes
-    assert "NumUnjudged of b: less because it returned nothing in 20 queries." in notes
-    assert "NumIter of b: less because it returned nothing in 3 queries." in notes
+    assert "NumDup@2 of b: less because it has no results by iteration 2 in 20 queries." in notes
+    assert "NumResults of b: less because it has no results in 20 queries." in notes
+    assert "NumUnjudged of b: less because it has no results in 20 queries." in notes
+    assert "NumIter of b: less because it has no results in 3 queries." in notes
     assert "of a: less" not in notes
 
 
@@ -294,4 +292,4 @@ def test_the_command_calls_no_arm_better_that_returned_nothing() -> None:
     done = run_command("compare", *names, "-m", "SRR@2", "-o", "table")
     assert "no results" in done.stdout and "better" not in done.stdout.splitlines()[2]
     broken = run_command("compare", *names[:2], VERDICTS / "broken.run", "-m", "SRR@2", "-o", "table")
-    assert "SRR@2 leaves out 20 queries where a system returned nothing by iteration 2 (broken 20)." in broken.stderr
+    assert "SRR@2 leaves out 20 queries where a system has no results by iteration 2 (broken 20)." in broken.stderr

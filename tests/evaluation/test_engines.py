@@ -95,6 +95,11 @@ def test_missing_iterations_are_added_on_the_engine(engine: str) -> None:
     checks.missing_iterations_are_added(LAZY[engine])
 
 
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
+def test_queries_that_never_searched_are_known_on_the_engine(engine: str) -> None:
+    checks.queries_that_never_searched_are_known(LAZY[engine])
+
+
 @pytest.mark.parametrize(("one", "other"), some_of(itertools.product(ENGINES, ENGINES), every=5))
 def test_run_and_qrels_may_live_on_two_engines(one: str, other: str) -> None:
     run = ENGINES[one](pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "score": 1.0}))

@@ -97,6 +97,10 @@ def test_missing_iterations_are_added_on_the_engine(put: Put) -> None:
     checks.missing_iterations_are_added(put)
 
 
+def test_queries_that_never_searched_are_known_on_the_engine(put: Put) -> None:
+    checks.queries_that_never_searched_are_known(put)
+
+
 def test_only_the_ledger_or_a_ranking_leaves_spark(put: Put) -> None:
     checks.only_small_tables_leave(put, _rows_out_of_spark)
 

@@ -141,13 +141,14 @@ def test_recalls_are_compared_as_they_are_written() -> None:
         assert gg.evaluate(labels, {"q": retrieved}, [gg.InterpolatedPrecision @ recall]).means.popitem()[1] == 0
 
 
-@pytest.mark.filterwarnings("ignore:.*never searched in idle:goodgain.GoodgainNotice")
+@pytest.mark.filterwarnings("ignore:.*absent from idle:goodgain.GoodgainNotice")
+@pytest.mark.filterwarnings("ignore:Verdicts that rest on:goodgain.GoodgainNotice")
 def test_compare_gives_no_verdict_where_no_direction_is_better_and_leaves_out_an_empty_ranking() -> None:
     qrels = {f"q{k}": {"a": 2, "b": 0, "c": 3} for k in range(6)}
     busy = {query: {"a": 2.0, "b": 1.0} for query in qrels}
     idle = {query: docs for query, docs in busy.items() if query != "q0"}
     with pytest.warns(
-        gg.GoodgainNotice, match=r"Fallout@5 leaves out 1 query where a system returned nothing \(idle 1\)"
+        gg.GoodgainNotice, match=r"Fallout@5 leaves out 1 query where a system has no results \(idle 1\)"
     ):
         found = gg.compare(qrels, {"busy": busy, "idle": idle}, "RankIDCG(ideal='ranking')@5 Fallout@5 RankDCG@5")
     rows = {row["measure"]: row for row in found.pairs.iter_rows(named=True)}

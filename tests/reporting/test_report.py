@@ -206,7 +206,11 @@ def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_pat
     page, data = path.read_text(), read_data(path.read_text())
     assert data["queries"] == ["q1", "q2"]
     assert data["lengths"] == [[1, 0], [1, 1]]
-    assert "1 query never searched in old: q2" in page
+    assert "1 query is absent from old, whose run has no row of it: q2" in page
+    assert data["absent"] == [[1], []]
+    idle = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": [1, None], "doc_id": ["a", "-"]})
+    told = gg.report(qrels, {"old": idle, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, path, "nCG").read_text()
+    assert "1 query never searched in old: q2" in told and read_data(told)["absent"] == [[], []]
     assert "Queries without judgments are left out: old 1." in page
 
 
@@ -288,7 +292,7 @@ def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(
     plain = pl.read_csv(gg.report(qrels, runs, tmp_path / "a.csv", "CG"))
     assert plain.select("query_id", "system", "value", "difference", "cause").rows() == [
         ("=1+1", "@old", 3.0, None, None),
-        ("=1+1", "new", 0.0, -3.0, "new never searched where @old found good documents"),
+        ("=1+1", "new", 0.0, -3.0, "new has no row where @old found good documents"),
         ("q", "@old", 0.0, None, None),
         ("q", "new", 2.0, 2.0, "@old never retrieved good documents"),
     ]

@@ -185,6 +185,18 @@ def missing_iterations_are_added(put: Put) -> None:
         gg.read_run(put(run), gaps="empty", first=3)
 
 
+def queries_that_never_searched_are_known(put: Put) -> None:
+    rows = [("q", 2, "a"), ("idle", None, "-"), ("q", 3, "b"), ("still", None, None), ("e", 2, None)]
+    run = pl.DataFrame(rows, schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String}, orient="row")
+    qrels = {name: {"a": 3} for name in ("q", "idle", "still", "e", "gone")}
+    found = gg.evaluate(qrels, put(run), "CG NumIter")
+    assert found.queries.never_searched.to_list() == ["idle", "still"]
+    assert found.queries.only_judged.to_list() == ["gone"]
+    assert in_memory(found.per_query.filter(measure="NumIter"))["value"].to_list() == [1, 0, 0, 2, 0]
+    with pytest.raises(gg.InputError, match="says that query 'idle' never searched, but the query has other rows"):
+        gg.read_run(put(pl.concat([run, run[1:2]])))
+
+
 def told(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     """What a call gives, and the notices it gave."""
     with warnings.catch_warnings(record=True) as caught:

@@ -26,9 +26,10 @@ def test_ranks_run_on_through_the_calls_of_an_iteration_and_begin_anew_in_the_ne
     assert run.columns == ["query_id", "iteration", "doc_id", "rank", "score", "tag"]
 
 
-def test_an_iteration_without_results_is_a_row_and_a_query_without_a_search_is_none() -> None:
+def test_an_iteration_without_results_is_a_row_and_so_is_a_query_without_a_search() -> None:
     run = to_run(_results(("q", 1, 1, 0, None), ("q", 2, 1, 0, None), ("q", 2, 2, 1, "a"), ("p", 0, 0, 0, None)))
-    assert run.rows() == [("q", 1, "-", 0, 0.0, "goodgain"), ("q", 2, "a", 1, 1.0, "goodgain")]
+    rows = [("q", 1, "-", 0, 0.0), ("q", 2, "a", 1, 1.0), ("p", None, "-", 0, 0.0)]
+    assert run.drop("tag").rows() == rows
 
 
 def test_order_of_rows_does_not_matter() -> None:
@@ -56,7 +57,8 @@ def test_rows_in_any_order_make_the_run_that_counting_by_hand_makes() -> None:
 def _by_hand(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     run: list[tuple[Any, ...]] = []
     for query in dict.fromkeys(row[0] for row in rows):
-        for iteration in sorted({row[1] for row in rows if row[0] == query}):
+        iterations = sorted({row[1] for row in rows if row[0] == query})
+        for iteration in iterations:
             found = [row for row in rows if row[:2] == (query, iteration) and row[3] > 0]
             found.sort(key=lambda row: row[2:4])
             scores = [-math.inf if row[-1] is None else row[-1] for row in found]
@@ -65,6 +67,8 @@ def _by_hand(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
                 run.append((query, iteration, name, rank, score if scored else 1 / rank))
             if not found and iteration > 0:
                 run.append((query, iteration, "-", 0, 0.0))
+            if not found and iterations == [0]:
+                run.append((query, None, "-", 0, 0.0))
     return run
 
 

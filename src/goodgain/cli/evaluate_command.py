@@ -227,13 +227,17 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
     The coverage is left out if all results are judged, or if it is so low that a notice gives it.
     """
     signature = scores.signature | mean
-    shared.say(
-        f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run"
-        f"{_show_some(scores.queries.only_judged)}; {signature['without_judgments']} of the run without judgments, left out"
-    )
+    idle, absent = scores.queries.never_searched, _show_some(scores.queries.only_judged)
+    scored, lacking = signature["queries"], signature["absent_from_run"]
+    if signature.get("missing") == "absent":
+        told = f"{scored - lacking} scored, {lacking} absent from the run{absent} left out"
+    else:
+        told = f"{scored} scored, {lacking} of them absent from the run{absent}"
+    told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
+    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run without judgments, left out")
     for number, run in enumerate(scores.replicates, 1):
-        if len(absent := run.queries.only_judged) > signature["absent_from_run"]:
-            shared.say(f"{system}run {number}: {len(absent)} of the queries absent{_show_some(absent)}")
+        if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
+            shared.say(f"{system}run {number}: {len(lacked)} of the queries absent{_show_some(lacked)}")
     if brief:
         return
     shared.say(f"{system}signature: {format_signature(signature)}")

@@ -112,7 +112,9 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
     shared.check_outputs([output], [run])
     searched = read_run(run, **reading)
-    write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
+    ranking = Run(evaluation.flatten(searched, order=order), name=searched.name)
+    ranking.never_searched = searched.never_searched
+    write_run(ranking, output)
 
 
 @shared.command(
@@ -142,13 +144,15 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
     repeats = results.height - results.select("query_id", "doc_id").unique().height
+    idle = len(run.never_searched)
+    told = f", and {count_of(idle, 'query', 'queries')} that never searched" if idle else ""
     print(
         f"{file}: run, {count_of(rows.get_column('query_id').n_unique(), 'query', 'queries')}, "
         f"{count_of(searched.height, 'iteration')} "
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
-        f"{count_of(results.height, 'result')}, {repeats:,} of them repeats"
+        f"{count_of(results.height, 'result')}, {repeats:,} of them repeats{told}"
     )
-    if not run.has_iterations:
+    if not run.has_iterations and rows.height:
         warn_of_missing_iterations(run)
     first: Any = searched.get_column("iteration").min()
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height

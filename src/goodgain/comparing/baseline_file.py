@@ -24,6 +24,7 @@ from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
 from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, needs_results, parse_measure
 from goodgain.measures.replicate_scores import find_values
@@ -63,8 +64,7 @@ def write_baseline(
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
-        find_values(of, scores.queries, missing).with_columns(replicate=pl.lit(str(k)))
-        for k, of in enumerate(scores.replicates, 1)
+        find_values(of, missing).with_columns(replicate=pl.lit(str(k))) for k, of in enumerate(scores.replicates, 1)
     ]
     rows = pl.concat(runs or [scores.per_query.with_columns(replicate=pl.lit(None, pl.String))]).select(*_COLUMNS)
     if outcomes is not None:
@@ -122,7 +122,7 @@ def read_baseline(
             "these qrels."
         )
     here = {"order": order} if "order" in signature else {}
-    here |= {"missing": missing} if "replicates" in signature else {}
+    here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
     _check_documents(path, signature, qrels, is_older=about.goodgain_baseline < _VERSION)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
@@ -132,7 +132,9 @@ def read_baseline(
     values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
     query_ids = values.get_column("query_id").unique()
     absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))
-    queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent)
+    is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~pl.col("query_id").is_in(absent.implode())
+    idle = values.filter(is_idle).get_column("query_id")
+    queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent, idle)
     means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
     none = values.select("query_id").clear()
     scores = Scores(

@@ -55,6 +55,13 @@ class Searched(NamedTuple):
     numbers: pl.DataFrame
     counts: dict[float, Counts]
 
+    @property
+    def absent(self) -> pl.Series:
+        """The judged queries of which the run has no row."""
+        counts = next(iter(self.counts.values()))
+        idle = pl.col("query_id").is_in(counts.never_searched.implode())
+        return counts.pools.filter(pl.col("N") == 0, ~idle).get_column("query_id")
+
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
     """Return the documents of a run with their labels, its repeats and iterations, in judged queries, and the counts."""
@@ -140,7 +147,8 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
         named = (column.alias(f"{what}_{name}") for what, column in columns.items())
         found = searched.documents.select(*_DOCUMENT, *named)
         good = good.join(found, on=_DOCUMENT, how="left", maintain_order="left")
-        ends = searched.counts[measure.rel].pools.select("query_id", pl.col("N").alias(f"N_{name}"))
+        is_absent = pl.col("query_id").is_in(searched.absent.implode()).alias(f"absent_{name}")
+        ends = searched.counts[measure.rel].pools.select("query_id", is_absent, pl.col("N").alias(f"N_{name}"))
         good = good.join(ends, on="query_id", how="left", maintain_order="left")
     at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
     in_base, in_new = (pl.col(f"counted_{name}").fill_null(False) for name in ("base", "new"))
@@ -161,6 +169,7 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
         "judged_differently": moved & (pl.col("gain_base") != pl.col("gain_new")),
         "earlier": (moved & (at_new < at_base)) | (one & in_new & (at_base > last)),
         "later": moved | (one & in_base & (at_new > last)),
+        "absent": one & pl.when(in_base).then("absent_new").otherwise("absent_base"),
         "never_searched": one & (n_other == 0),
         "stopped_before": one & (n_other < pl.when(in_base).then(at_base).otherwise(at_new)),
         "not_retrieved": one & at_other.is_null(),

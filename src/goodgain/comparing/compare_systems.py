@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from goodgain.comparing.absent_queries import Unread, describe_absent, describe_verdicts
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_incomparable, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question
@@ -40,16 +42,15 @@ def compare_scores(
     runs: Mapping[str, ScoredRun],
     kept: Scores | None = None,
     of_labels: Sequence[Note] = (),
+    unread: Mapping[str, Unread] | None = None,
 ) -> Comparison:
     """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
 
-    `of_labels` are the notes on the qrels alone.
+    `of_labels` are the notes on the qrels alone. `unread` has the queries that convert could not read for a run.
     """
     asked, needed, names = question.asked, question.needed, question.systems
     scored = {name: run.scores for name, run in runs.items()}
-    scores = {} if kept is None else {BASELINE: kept}
-    for name, of in question.runs_of.items():
-        scores[name] = average_scores([scored[run] for run in of], needed, missing=question.missing)
+    scores = _average_runs(question, scored, kept, question.missing)
     compared_names = [(names[one], names[other]) for one, other in question.pairs]
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared_names)
     queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == BASELINE}
@@ -73,14 +74,26 @@ def compare_scores(
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     of_file = None if kept is None else BASELINE
+    absent = np.array([query_ids.is_in(of.queries.only_judged.implode()).to_numpy() for of in scores.values()])
+    of_absent = [
+        note
+        for name, of in queries.items()
+        for note in describe_absent(name, of, question.missing, (unread or {}).get(name, Unread()))
+    ]
+    if question.missing == "zero" and any(len(of.only_judged) for of in queries.values()):
+        others = _average_runs(question, scored, kept, "absent")
+        without = arrange_values(_stack_values(question, others, query_ids)[0], map(str, asked), names, query_ids)
+        of_absent.insert(0, describe_verdicts(pairs, question.decide(question.test(without, better), scores)))
     notes = [
+        *of_absent,
         *of_labels,
         *(Note(said) for said in (few_shared, describe_incomparable(pairs, scores, of_file)) if said),
         *list_notes(
             asked,
             matrices,
             about,
-            queries,
+            absent,
+            missing=question.missing,
             outcomes=solved,
             iterated=[k for k, of in enumerate(scores.values()) if not of.lacks_iterations],
         ),
@@ -108,6 +121,18 @@ def compare_scores(
         members=members,
         rel=question.rel,
     )
+
+
+def _average_runs(
+    question: Question, scored: Mapping[str, Scores], kept: Scores | None, missing: str
+) -> dict[str, Scores]:
+    """Return the scores of each system; `scored` has those of each run, `kept` are those of the baseline file."""
+    needed = question.needed
+    scores = {} if kept is None else {BASELINE: average_scores([kept], needed, missing=missing)}
+    return scores | {
+        name: average_scores([scored[run] for run in of], needed, missing=missing)
+        for name, of in question.runs_of.items()
+    }
 
 
 def _stack_values(

@@ -17,7 +17,6 @@ from goodgain.comparing.statistical_tests import Matrix
 from goodgain.counting.coverage import (
     LOW_SHARE,
     SharedQueries,
-    join_examples,
     list_examples,
     share_of_smaller,
 )
@@ -87,23 +86,30 @@ def list_notes(
     measures: Sequence[ir_measures.Measure],
     values: Mapping[str, Matrix],
     systems: pl.DataFrame,
-    queries: Mapping[str, SharedQueries],
+    absent: NDArray[np.bool_],
     *,
+    missing: str,
     outcomes: Sequence[str] = (),
     iterated: Sequence[int],
 ) -> Iterator[Note]:
-    """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values.
+    """Yield the notes on a comparison.
 
-    `iterated` are the positions of the systems with iterations: no other stops at one.
+    `values` maps each measure and outcome by name, and NumIter, to its values. `absent` has a row for each system: whether its
+    run has no row of the query. `iterated` are the positions of the systems with iterations: no other stops at one.
     """
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names = systems.get_column("system").to_list()
-    yield from _describe_missing_queries(systems, queries)
-    for asked in (measures, outcomes):
-        for measure in asked:
-            yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]), names)
+    unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
+    if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
+        yield Note(f"Queries without judgments are left out: {listed}.")
+    left_out = absent & (missing == "absent")
+    for measure in measures:
+        yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]) & ~left_out, names)
+    for outcome in outcomes:
+        yield from _describe_left_out(outcome, ~np.isfinite(values[outcome]), names)
     if iterated:
-        searching = {name: of[iterated] for name, of in values.items()}
+        is_whole = ~absent[iterated].any(axis=0)  # an absent query says nothing of stops
+        searching = {name: of[iterated][:, is_whole] for name, of in values.items()}
         yield from _describe_stops(ours, searching, [names[k] for k in iterated])
     yield from _describe_low_counts(measures, values, names)
     for measure in ours:
@@ -111,16 +117,6 @@ def list_notes(
             yield Note(
                 f"{measure} is not comparable between systems: its ideal is only the good documents that the system found."
             )
-
-
-def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SharedQueries]) -> Iterator[Note]:
-    for name, of in queries.items():
-        if idle := len(of.only_judged):
-            shown = join_examples(of.only_judged)
-            yield Note(f"{count_queries(idle)} never searched in {name}: {shown} (counted as having no results).")
-    unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
-    if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
-        yield Note(f"Queries without judgments are left out: {listed}.")
 
 
 def _describe_stops(
@@ -172,7 +168,7 @@ def _describe_low_counts(
         by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
         for name, n in zip(names, is_less.sum(axis=1), strict=True):
             if n:
-                yield Note(f"{measure} of {name}: less because it returned nothing{by} in {count_queries(n)}.")
+                yield Note(f"{measure} of {name}: less because it has no results{by} in {count_queries(n)}.")
 
 
 def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> str | None:

@@ -23,7 +23,7 @@ from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import leave_out_empty
+from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty
 from goodgain.measures.scores import Scores
 from goodgain.options import check_whole_number, spell
 
@@ -148,6 +148,7 @@ class Question:
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
         scores = leave_out_empty(scores, self.asked)
+        scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
         added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
         return ScoredRun(scores, added)
 

@@ -24,6 +24,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import notice
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
+from goodgain.formats.systems import stack_systems
 from goodgain.measures.good_gain import CG, NumDup
 
 
@@ -52,6 +53,7 @@ class Explanation:
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
+        absent: system, query_id: the queries of which the run of a system has no row.
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
     is the difference 0. RG, DRG and SRE have the causes of their numerators, under the names of these. With whole labels the
@@ -59,8 +61,8 @@ class Explanation:
     rounded once, and the two agree up to that rounding.
 
     One system counts a document, the other does not. The first cause that fits the other system holds. `later` or
-    `earlier`: new, or base, found it after the cutoff. `never_searched`: it has no search for the query. `stopped_before`:
-    it stopped before the iteration in which the first system found the document. `judged_differently`: it found the
+    `earlier`: new, or base, found it after the cutoff. `absent`: its run has no row of the query. `never_searched`: its run
+    says that it has no search for the query. `stopped_before`: it stopped before the iteration in which the first system found the document. `judged_differently`: it found the
     document in an iteration with a lower label (labels by iteration). `not_retrieved`: it searched on, and never found the
     document. Documents that both count differ where the iteration has a weight (DCGG: `earlier`, `later`).
 
@@ -82,6 +84,7 @@ class Explanation:
     wasted: pl.DataFrame
     unjudged: pl.DataFrame
     repeats: pl.DataFrame
+    absent: pl.DataFrame
     parts: Mapping[str, Parts]
     top: int = 5
 
@@ -130,6 +133,8 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
         frames = [repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole)]
         frame = pl.concat(frames, how="diagonal")  # not every run has a tag
         single[name] = whole[0].with_frame(frame)
+        idle = (repeat(run.never_searched.to_frame(), pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole))
+        single[name].never_searched = pl.concat(idle).get_column("query_id")
     return paired, single
 
 
@@ -179,6 +184,7 @@ def explain_systems(
         wasted=wasted.select(pl.exclude("rel"), after.alias("wasted"), "rel"),
         unjudged=unjudged,
         repeats=repeats,
+        absent=stack_systems({name: one.absent.to_frame() for name, one in systems.items()}),
         parts=parts,
         top=top,
     )

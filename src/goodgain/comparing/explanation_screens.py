@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
-_FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats")
+_FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
 
 #: What happened to a good document -> the uses of it for which it did.
 _LOST = {
@@ -142,7 +142,8 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         }
         said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
         if said or not rows.height:
-            yield f"{name}{account.name_rel(rel)}: {' '.join(said) or 'never searched.'}"
+            idle = account.describe_idle(name, of.queries.get_column("query_id"))
+            yield f"{name}{account.name_rel(rel)}: {' '.join(said) or f'{idle}.'}"
     unjudged = of.unjudged.filter(measure=of.measures[0])
     alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
     if unjudged.height:
@@ -234,7 +235,7 @@ def _build_iterations_grid(account: Account, rel: float) -> Grid:
             others = (f"; {row[what]:,} {said}" for what, said in words.items() if row[what])
             found.append("! " * row["brought_nothing_good"] + head + "".join(others))
         header.append(f"{name} found")
-        columns.append(found or ["never searched"])
+        columns.append(found or [account.describe_idle(name, of.queries.get_column("query_id"))])
     rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
     title = f"Query {of.queries.item(0, 'query_id')}{account.name_rel(rel)}"
     return Grid.of(title, header, len(header), rows)

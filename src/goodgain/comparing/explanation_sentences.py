@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: Cause -> what the system that does not count `{n}` did, where `{one}` does.
 _HAPPENED = {
     "not_retrieved": "{other} never retrieved {n}",
+    "absent": "{other} has no row where {one} found {n}",
     "never_searched": "{other} never searched where {one} found {n}",
     "stopped_before": "{other} stopped before {one} found {n}",
     "later": "{other} found {n} only after iteration {at}",
@@ -85,13 +86,23 @@ class Account:
     def causes(self) -> Mapping[Any, list[dict[str, Any]]]:
         return self.of.causes.rows_by_key(["query_id", "measure"], named=True, include_key=True)
 
+    @cached_property
+    def absent(self) -> set[tuple[str, str]]:
+        return {*self.of.absent.select("system", "query_id").iter_rows()}
+
+    def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
+        """Return what a system did in queries without results: `otherwise`, unless its run has no row of them."""
+        are_absent = {(name, query_id) in self.absent for query_id in query_ids}
+        return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
+
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
         if at is not None and row["difference"]:
-            sides = [_describe_search(name, of, at) for name, of in searches.items()]
+            idle = {name: self.describe_idle(name, [query_id]) for name in searches}
+            sides = [_describe_search(name, of, at, idle[name]) for name, of in searches.items()]
             base, new = (of[at - 1]["new_good"] if len(of) >= at else 0 for of in searches.values())
             sides[1] += ", not the same" * (base == new > 0 and (query_id, rel, at) in self.alone)
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
@@ -154,7 +165,8 @@ def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, t
         moved = queries.filter(_PARTS[part] * total > 0)
         where = f"in {count_queries(moved.height)} ({show(add_parts(moved)[part] / number, '+')} in the mean)"
         if part == "none":
-            return f"{of.new if total < 0 else of.base} {parts.idle} {where}"
+            name = of.new if total < 0 else of.base
+            return f"{name} {account.describe_idle(name, moved['query_id'], parts.idle)} {where}"
         if part == "denominator" or parts.numerator.NAME == NumDup.NAME:
             before, after = sum_sides(moved, f"{part}_")
             return f"{getattr(parts, part)} {show(before)} → {show(after)} {where}"
@@ -184,7 +196,8 @@ def _name_cause(account: Account, parts: Parts, row: Mapping[str, Any]) -> str |
     if not change:
         return None
     if parts.denominator is not None and above is None:
-        return f"{account.of.new if change < 0 else account.of.base} {parts.idle}"
+        name = account.of.new if change < 0 else account.of.base
+        return f"{name} {account.describe_idle(name, [row['query_id']], parts.idle)}"
     if parts.denominator is not None and below * change > above * change:
         return f"{'more' if row['denominator_new'] > row['denominator_base'] else 'fewer'} {parts.denominator}"
     causes = account.causes.get((row["query_id"], str(parts.numerator)), [])
@@ -192,10 +205,10 @@ def _name_cause(account: Account, parts: Parts, row: Mapping[str, Any]) -> str |
     return None if main is None else account.describe_cause(parts, main, "good documents")
 
 
-def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int) -> str:
+def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int, idle: str) -> str:
     if len(iterations) < at:
         last = count_of(len(iterations), "iteration")
-        return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
+        return f"{name} had stopped after {last}" if iterations else f"{name} {idle}"
     row = iterations[at - 1]
     if not row["query_text"]:
         return f"{name} {describe_outcome(row)}"

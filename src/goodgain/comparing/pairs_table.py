@@ -43,13 +43,15 @@ Pairs = Sequence[tuple[int, int]]
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
     """Return a row per system: its queries, its cost, and the judged share of its results."""
     signed = [of.signature for of in scores.values()]
-    results = average_rows(full[str(NumResults)])
+    iterations, results = (
+        average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
+    )
     counts = ("queries", "absent_from_run", "without_judgments")
     return pl.DataFrame(
         {
             "system": list(scores),
             **{name: [signature[name] for signature in signed] for name in counts},
-            "iterations": average_rows(full[str(NumIter)]),
+            "iterations": iterations,
             "results": results,
             "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
         },

@@ -75,7 +75,7 @@ def arrange_runs(scores: Scores, measures: Sequence[str], query_ids: pl.Series) 
     missing = scores.signature.get("missing", "zero")
     names = [str(k) for k in range(len(runs))]
     tables = [
-        find_values(of, scores.queries, missing).select("query_id", "measure", "value", system=pl.lit(name))
+        find_values(of, missing).select("query_id", "measure", "value", system=pl.lit(name))
         for name, of in zip(names, runs, strict=True)
     ]
     return arrange_values(pl.concat(tables), measures, names, query_ids)

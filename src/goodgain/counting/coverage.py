@@ -33,12 +33,23 @@ _EXAMPLES = 3
 _LISTED = 10
 
 
+_NO_QUERIES = pl.Series("query_id", [], pl.String)
+
+
 class SharedQueries(NamedTuple):
-    """The query ids of a run and qrels, each once: in both, and in one of them only."""
+    """The query ids of a run and qrels, each once.
+
+    Attributes:
+        both: those in both.
+        only_searched: those of the run alone.
+        only_judged: those of the qrels alone, which are absent from the run.
+        never_searched: those in both of which the run says that they never searched.
+    """
 
     both: pl.Series
     only_searched: pl.Series
     only_judged: pl.Series
+    never_searched: pl.Series = _NO_QUERIES
 
     @property
     def searched(self) -> int:
@@ -51,11 +62,12 @@ class SharedQueries(NamedTuple):
         return len(self.both) + len(self.only_judged)
 
 
-def match_queries(searched: pl.Series, judged: pl.Series) -> SharedQueries:
-    """Match the query ids of a run and qrels."""
-    searched, judged = searched.unique(), judged.unique()
+def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
+    """Match the query ids of a run and qrels; `never_searched` are further ids of the run."""
+    searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
-    return SharedQueries(searched.filter(is_judged), searched.filter(~is_judged), judged.filter(~is_searched))
+    idle = never_searched.filter(never_searched.is_in(judged.implode()))
+    return SharedQueries(searched.filter(is_judged), searched.filter(~is_judged), judged.filter(~is_searched), idle)
 
 
 def list_examples(query_ids: pl.Series) -> list[str]:
@@ -110,7 +122,7 @@ class Coverage(NamedTuple):
     def lacks_iterations(self, run: AnyRun) -> bool:
         """Return whether the run has queries, and no iterations."""
         highest: Any = self.numbering.get_column("highest").max()
-        return self.queries.searched > 0 and lacks_iterations(run.has_iterations, self.lowest, highest)
+        return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
 
     @property
     def renumbered(self) -> int:
@@ -121,10 +133,10 @@ class Coverage(NamedTuple):
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     """Measure the coverage of a counted run and qrels."""
-    rows, pools, numbering, _ = next(iter(counts.values()))
+    rows, pools, numbering, _, never_searched = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
-        queries=match_queries(rows.get_column("query_id"), pools.get_column("query_id")),
+        queries=match_queries(rows.get_column("query_id"), pools.get_column("query_id"), never_searched),
         unique=int(judged.get_column("UR").sum()),
         unjudged=int(judged.get_column("Unjudged").sum()),
         numbering=numbering,

@@ -33,12 +33,14 @@ class Counts(NamedTuple):
         numbering: lowest, is_dense, queries, highest. It groups the queries by their lowest iteration number in the run,
             and by whether their numbers have no gaps: `queries` is the size of a group, `highest` its highest number.
         numbers: the number in the run of each row of the ledger.
+        never_searched: the queries of the run that never searched. They have no row in the ledger.
     """
 
     ledger: pl.DataFrame
     pools: pl.DataFrame
     numbering: pl.DataFrame
     numbers: pl.Series
+    never_searched: pl.Series
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
@@ -122,6 +124,11 @@ def tally_first_occurrences(
     )
 
 
+def append_never_searched(tallied: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """Return a tally with a row without iteration for each query that never searched."""
+    return pl.concat([tallied, query_ids.to_frame("query_id")], how="diagonal_relaxed") if len(query_ids) else tallied
+
+
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
     """Return the label of each first occurrence: that for its iteration, else that for any iteration, else null.
 
@@ -189,6 +196,8 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
     """Make ledger and pools from a tally and `count_pools`, and number the iterations of each query 1..N."""
+    never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id").cast(pl.String)
+    tallied = tallied.drop_nulls("iteration")
     numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
     queries = _describe_queries(numbered)
     numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
@@ -196,7 +205,11 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
     pools = pools.with_columns(pl.col("N").fill_null(0))
     return {
         rel: Counts(
-            _take_threshold(numbered, LEDGER, k), _take_threshold(pools, POOLS, k), numbering, numbered["number"]
+            _take_threshold(numbered, LEDGER, k),
+            _take_threshold(pools, POOLS, k),
+            numbering,
+            numbered["number"],
+            never_searched,
         )
         for k, rel in enumerate(rels)
     }

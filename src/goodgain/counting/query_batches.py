@@ -15,7 +15,13 @@ from typing import NamedTuple, TypeVar
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
+from goodgain.counting.ledger import (
+    append_never_searched,
+    find_unit,
+    label_by_iteration,
+    tally,
+    tally_first_occurrences,
+)
 from goodgain.counting.run_in_blocks import Block, RunFile, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.trec_text import warn_of_passed_over
@@ -138,6 +144,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
             positions = request.positions
             table = tabulate_ranking(ranking, qrels.judgments, positions=positions, unjudged=request.unjudged)
     tallied = tally(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
+    tallied = append_never_searched(tallied, run.never_searched)
     return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
 
 
@@ -177,6 +184,7 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
+        tallied = append_never_searched(tallied, run.never_searched)
         ranking, table, orders = self._rank(run, firsts, relevance)
         if run.unpaged is not None and first_iterations is not None:  # these label the ranking
             first_iterations = run.unpaged.first_iterations

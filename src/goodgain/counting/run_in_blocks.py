@@ -101,7 +101,9 @@ class RunFile:
 def select_queries(run: Run, query_ids: pl.Series) -> Run:
     """Return the run of some queries."""
     rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
-    return run.with_frame(rows.to_native())
+    selected = run.with_frame(rows.to_native())
+    selected.never_searched = run.never_searched.filter(run.never_searched.is_in(query_ids.implode()))
+    return selected
 
 
 def read_whole(run: Run | RunFile) -> Run:
@@ -113,6 +115,7 @@ def read_whole(run: Run | RunFile) -> Run:
     rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
     whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
+    whole.never_searched = pl.concat([block.never_searched for block in blocks])
     return whole if run.page is None else cut_run(whole, run.page)
 
 

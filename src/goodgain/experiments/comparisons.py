@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from goodgain.comparing.absent_queries import read_unread
 from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.compare_systems import compare_scores
 from goodgain.comparing.comparison import Comparison
@@ -18,7 +19,7 @@ from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.kept_results import KeptResults
 from goodgain.experiments.shared_steps import find_rels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.options import SCORING, STATISTICS, check_whole_number, spell
 
@@ -42,7 +43,8 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     scores = of.score_runs(question.asked, question.needed)
     of.warn_of_scores(scores if kept is None else {**scores, BASELINE: kept}, question.asked)
     scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
-    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels)
+    unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
+    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, unread)
 
 
 def explain(

@@ -39,7 +39,7 @@ class SystemScores:
         for name, of in self.systems.items():
             missing = of.signature.get("missing", "zero")
             runs: list[tuple[int | None, pl.DataFrame]] = [
-                (k, find_values(run, of.queries, missing)) for k, run in enumerate(of.replicates, 1)
+                (k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)
             ]
             for number, values in runs or [(None, of.per_query)]:
                 replicate = pl.lit(number, pl.Int64).alias("replicate")

@@ -26,7 +26,7 @@ import zstandard
 
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import container, error_reason
-from goodgain.schema import COMMENT
+from goodgain.schema import COMMENT, EMPTY_DOC
 
 #: How Rust writes the number of an operating system's error.
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -314,7 +314,7 @@ def _append_tables(file: IO[bytes], kind: str) -> Iterator[Append]:
 def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
     """Write TREC text, or JSON Lines: one object per line, with lists of name and value as objects."""
     if kind == "text":
-        frame.write_csv(file, separator=" ", include_header=False, quote_style="never")
+        frame.write_csv(file, separator=" ", include_header=False, quote_style="never", null_value=EMPTY_DOC)
         return
     pairs = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
     if all(frame[name].null_count() == frame.height for name in pairs):

@@ -29,7 +29,7 @@ from goodgain.files.opening import Content, container, read_lines, separator_by_
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.options import spell
-from goodgain.schema import QRELS, RUN, UNLABELLED, Table
+from goodgain.schema import EMPTY_DOC, QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
@@ -396,7 +396,8 @@ def find_problems(frame: Frame, table: Table) -> list[Problem]:
                 wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
             numbers.append((wrong, f"has a {name} that is not a finite number"))
         elif name == "iteration":
-            problems.append((nw.col(name).is_null(), "has no iteration"))
+            is_result = nw.col("doc_id") != EMPTY_DOC  # else the row says that its query never searched
+            problems.append((nw.col(name).is_null() & is_result, "has no iteration"))
         elif name not in table.nullable:
             problems.append(lacks(name))
     return problems + numbers

@@ -82,6 +82,47 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
     )
 
 
+def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
+    """Take out the rows of queries that never searched, and return the queries of these rows.
+
+    Such a row has `-` or null as its iteration and `-` as its doc_id, and is the only row of its query.
+    """
+    iteration, is_text = nw.col("iteration"), frame.collect_schema()["iteration"] == nw.String
+    lacks_number = iteration.is_null() | (iteration == EMPTY_DOC) if is_text else iteration.is_null()
+    is_such = lacks_number & (nw.col("doc_id") == EMPTY_DOC)
+    found = collect(frame.filter(is_such).select("query_id")).get_column("query_id").cast(pl.String)
+    if found.is_empty():
+        return frame, rows, found
+    counted = (
+        frame.filter(nw.col("query_id").is_in(found.unique().to_list()))
+        .group_by("query_id")
+        .agg(nw.len().alias("rows"))
+    )
+    mixed = collect(counted.filter(nw.col("rows") > 1)).get_column("query_id").to_list()
+    if mixed:
+        has_others = nw.col("query_id").is_in(mixed)
+        wrong = (is_such & has_others, "says that query {query_id} never searched, but the query has other rows")
+        frame, rows = check_rows(frame, rows, [wrong], errors=errors)
+    if isinstance(frame, nw.DataFrame):
+        kept = frame.select((~is_such).alias("kept")).to_polars().get_column("kept")
+        rows = rows.subset(kept.arg_true().to_list())
+    return frame.filter(~is_such), rows, found.filter(~found.is_in(mixed)).sort()
+
+
+def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """Return the rows of a run, as files have them: with a row for each query that never searched."""
+    if query_ids.is_empty():
+        return rows
+    such = query_ids.to_frame("query_id").with_columns(
+        doc_id=pl.lit(EMPTY_DOC),
+        rank=pl.lit(0, pl.Int64),
+        score=pl.lit(0.0),
+        tag=pl.lit(rows.item(0, "tag") if "tag" in rows.columns and rows.height else None, pl.String),
+    )
+    such = such.select(name for name in rows.columns if name in such.columns)
+    return pl.concat([rows, such], how="diagonal_relaxed")
+
+
 class UnnamedRows(NamedTuple):
     """Rows that may be results with a lost doc_id: how many, and the first."""
 

@@ -29,9 +29,11 @@ from goodgain.formats.forms_for_hosts import PandasFacade
 from goodgain.formats.iterations import (
     UnnamedRows,
     add_empty_iterations,
+    add_never_searched,
     find_unnamed_rows,
     mark_empty_iterations,
     number_iterations,
+    take_never_searched,
     warn_of_likely_iteration,
     warn_of_missing_iterations,
     warn_of_unnamed_rows,
@@ -97,6 +99,7 @@ class Run(PandasFacade):
         renamed: the columns of the source that `columns=` renamed.
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
+        never_searched: the queries that never searched, which have no row in `frame`.
         ids_mapped: how many ids of chunks became documents, each once a query.
         reading: the options that the run was read with.
         firsts: order -> first occurrences, where an experiment keeps them; else None.
@@ -113,6 +116,7 @@ class Run(PandasFacade):
 
     ids_mapped = 0
     reading = Reading()
+    never_searched = pl.Series("query_id", [], pl.String)
     firsts: dict[str, FirstOccurrences] | None = None
     unpaged: Run | None = None
     lacks_column = False
@@ -132,7 +136,7 @@ class Run(PandasFacade):
     def with_frame(self, frame: Any) -> Run:
         """Return the same run with other rows."""
         made = Run(frame, name=self.name, has_iterations=self.has_iterations)
-        for name in ("likely_iteration", "renamed", "warned", "unnamed", "reading"):
+        for name in ("likely_iteration", "renamed", "warned", "unnamed", "never_searched", "reading"):
             setattr(made, name, getattr(self, name))
         return made
 
@@ -279,7 +283,10 @@ def make_run(
         frame = mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
-    if not has_column:
+    never_searched = Run.never_searched
+    if has_column:
+        frame, rows, never_searched = take_never_searched(frame, rows, errors=errors)
+    else:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
     frame, rows, has_numbers = number_iterations(frame, rows, first=first, errors=errors)
     has_iterations = has_column and has_numbers
@@ -292,10 +299,11 @@ def make_run(
         frame = add_empty_iterations(frame, first=first)
     run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
     run.unnamed, run.reading = unnamed, Reading.of(gaps, first, errors, found.names, found.renamed)
+    run.never_searched = never_searched
     if is_part:
         return run
     warn_of_unnamed_rows(rows.label, [unnamed])
-    if not len(collect(frame.select("query_id").head(1))):
+    if never_searched.is_empty() and not len(collect(frame.select("query_id").head(1))):
         notice(f"{rows.label}: {EMPTY_RUN}")
     run.lacks_column = not has_column
     return run
@@ -372,7 +380,7 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     """
     source = read_run(run)
     target = make_path(path, "the file of the run")
-    frame = source.rows
+    frame = add_never_searched(source.rows, source.never_searched)
     if container(target) == "text":
         name = tag or source.name or "goodgain"
         tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)

@@ -133,15 +133,15 @@ def _score_each_iteration(
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
     nothing: dict[float, Counts] = {}
-    for rel, (ledger, pools, numbering, numbers) in counts.items():
-        rows = named.rename({"iteration": "place"}).join(ledger, on="query_id").sort("at", "iteration")
+    for rel, of in counts.items():
+        rows = named.rename({"iteration": "place"}).join(of.ledger, on="query_id").sort("at", "iteration")
         is_here = (pl.col("iteration") == pl.col("place")) & pl.lit(label >= rel)
         good = rows.with_columns(GR=is_here.cast(pl.Int64), G=pl.when(is_here).then(label).otherwise(0.0))
         none = rows.with_columns(GR=pl.lit(0, pl.Int64), G=pl.lit(0.0))
-        of_places = named.join(pools, on="query_id").sort("at")
-        pools_of = of_places.with_columns(query_id="at").select(pools.columns)
+        of_places = named.join(of.pools, on="query_id").sort("at")
+        pools_of = of_places.with_columns(query_id="at").select(of.pools.columns)
         alone[rel], nothing[rel] = (
-            Counts(frame.with_columns(query_id="at").select(ledger.columns), pools_of, numbering, numbers.clear())
+            of._replace(ledger=frame.with_columns(query_id="at").select(of.ledger.columns), pools=pools_of)
             for frame in (good, none)
         )
     names = [str(measure) for measure in measures]

@@ -141,11 +141,11 @@ def needs_results(measure: ir_measures.Measure) -> bool:
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
-    """Return why a query has no value of a measure or an outcome: `a system returned nothing by iteration 2`."""
+    """Return why a query has no value of a measure or an outcome: `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
         return "a system has no value"
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
-    return "a system returned nothing" + ("" if cutoff is None else f" by iteration {cutoff}")
+    return "a system has no results" + ("" if cutoff is None else f" by iteration {cutoff}")
 
 
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:

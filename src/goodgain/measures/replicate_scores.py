@@ -23,15 +23,15 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     Args:
         runs: the scores of each run, on the same qrels and measures.
         measures: these measures.
-        missing: `absent` leaves out the values of queries that a run lacks, unless all runs lack the query.
+        missing: `absent` leaves out the values of queries that a run lacks.
 
     Returns:
         Scores with all `runs` as `replicates`. In `queries`, a query is absent if all runs lack it.
     """
     if len(runs) == 1:
-        return runs[0]
+        return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
     queries = join_queries([of.queries for of in runs])
-    tables = [find_values(of, queries, missing) for of in runs]
+    tables = [find_values(of, missing) for of in runs]
     position = {str(measure): k for k, measure in enumerate(measures)}
     asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
     averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
@@ -84,14 +84,26 @@ def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def find_values(of: Scores, queries: SharedQueries, missing: str) -> pl.DataFrame:
-    """Return query_id, measure, value of one of several runs of a system, whose queries are `queries`.
+def find_values(of: Scores, missing: str) -> pl.DataFrame:
+    """Return query_id, measure, value of a run; if `missing` is absent, without the queries that it lacks."""
+    absent = of.queries.only_judged.implode()
+    return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(absent))
 
-    If `missing` is absent, without the queries that this run lacks and another has.
-    """
-    lacking = of.queries.only_judged
-    lacking = lacking.filter(~lacking.is_in(queries.only_judged.implode()))
-    return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(lacking.implode()))
+
+def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run without the queries that it lacks: the means are over the others."""
+    is_there = ~pl.col("query_id").is_in(of.queries.only_judged.implode())
+    raised = None if of._raised is None else of._raised.filter(is_there)
+    kept = replace(of, _ours=of._ours.filter(is_there), _classic=of._classic.filter(is_there), _raised=raised)
+    by_measure = {name: values for (name,), values in kept.per_query.group_by("measure")}
+    none = kept.per_query.clear()
+
+    def average(column: str) -> dict[str, float | None]:
+        values = {str(one): by_measure.get(str(one), none).get_column(column) for one in measures}
+        return {str(one): _average_queries(one, values[str(one)], [of]) for one in measures}
+
+    most = None if of._most is None else average("most")
+    return replace(kept, means=average("value"), _most=most, signature=of.signature | {"missing": "absent"})
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
@@ -112,11 +124,13 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Return the queries of all runs together: a query is absent if all lack it."""
+    """Return the queries of all runs together: a query is absent, or never searched, if it is so in all that have it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
-    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())))
+    searched = pl.concat([of.both.filter(~of.both.is_in(of.never_searched.implode())) for of in runs])
+    idle = both.filter(~both.is_in(searched.implode()))
+    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())), idle)
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:

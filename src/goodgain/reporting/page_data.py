@@ -145,6 +145,7 @@ def build_data(of: Evidence) -> dict[str, Any]:
         "differences": [[_round(rows[measure, name], "difference") for name in others] for measure in of.measures],
         "causes": [*causes],
         "changes": changes,
+        "absent": [ids.is_in(of.searched[name].absent.implode()).arg_true().to_list() for name in of.systems],
         **_code_iterations(of, ids),
     }
     if of.groups is not None:

@@ -85,7 +85,7 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
     for name, ledger in shown.items():
         title = f"When {name} stopped, and when it last found something good"
         text = (
-            "At 0: queries that found no good document, or never searched. Searches after the last good one are wasted."
+            "At 0: queries that found no good document, or have no search. Searches after the last good one are wasted."
         )
         yield title, text, plots.iterations_used(ledger, qrels=of.qrels)
     text = (

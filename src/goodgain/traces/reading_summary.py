@@ -188,7 +188,7 @@ class Summary(msgspec.Struct):
             yield self._describe_elsewhere()
         if self.without_search:
             idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
-            yield f"queries that never searched, and have no rows in a run: {', '.join(idle) or self.without_search}"
+            yield f"queries that never searched: {', '.join(idle) or self.without_search}"
         if self.broken_off:
             yield f"traces that broke off, by their logs: {self.broken_off}"
         if self.passed_over:

@@ -187,7 +187,7 @@
       });
       return make("li", {}, text ? make("div", {}, `“${text}”`) : null, make("div", {}, ...badges), listed.length ? make("ul", {}, ...listed) : null);
     });
-    const body = items.length ? make("ol", {}, ...items) : make("p", {}, "never searched");
+    const body = items.length ? make("ol", {}, ...items) : make("p", {}, data.absent[system].includes(query) ? "no row in the run" : "never searched");
     return make("div", {}, make("h4", {}, `${data.systems[system]}: ${count(counts.length, "iteration", "iterations")}`), body);
   }
 

@@ -46,7 +46,7 @@ def to_run(
         query_id, iteration, doc_id, rank, score, tag. Ranks run from 1 through an iteration, calls in order. The score
         is the log's if all results of the iteration have one and it falls from rank to rank. Else it is 1/rank, because
         tools that rank by score would change the order. An iteration without results has one row `-` with rank and
-        score 0; a query that never searched has none.
+        score 0. A query that never searched has one such row with a null iteration, which TREC text has as `-`.
 
     Raises:
         InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named; or
@@ -62,8 +62,11 @@ def to_run(
     rows = _sort_rows(_choose_run(_select_columns(open_results(results)), system, replicate))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
-    if not rows.select(found.all()).item():  # keep one row of an iteration without results
-        nothing = ~found.any().over("group") & is_first & (pl.col("iteration") > 0)
+    if not rows.select(
+        found.all()
+    ).item():  # keep one row of an iteration without results, or of a query without a search
+        is_idle = (pl.len().over("query_id") == pl.len().over("group")) & (pl.col("iteration") == 0)
+        nothing = ~found.any().over("group") & is_first & (is_idle | (pl.col("iteration") > 0))
         rows = rows.filter(found | nothing)
     rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
@@ -74,7 +77,7 @@ def to_run(
     falls = is_first | (score < score.shift(1))
     scored = (score.is_finite() & falls).fill_null(False).all().over("group")
     return rows.select(
-        "query_id", "iteration",
+        "query_id", pl.when(found | (pl.col("iteration") > 0)).then("iteration"),
         doc_id=pl.when(found).then("name").otherwise(pl.lit(EMPTY_DOC)),
         rank=pl.when(found).then(position).otherwise(0),
         score=pl.when(found).then(pl.when(scored).then("score").otherwise(1.0 / position)).otherwise(0.0),
