@@ -125,6 +125,8 @@ def test_a_dollar_in_a_name_is_no_formula_of_markdown() -> None:
 
 
 FORMULAS = ["=1+1", "+1", "-1+1", "@a", "\t=1", "d1"]
+#: A tab may end a cell, so what follows it has an apostrophe too.
+GUARDED = ["'=1+1", "'+1", "'-1+1", "'@a", "'\t'=1", "d1"]
 
 
 def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> No
     run = queries.drop("relevance").with_columns(iteration=1, rank=1, score=1.0)
     run.write_parquet(tmp_path / "a.parquet")
     files = [tmp_path / "q.parquet", tmp_path / "a.parquet"]
-    for options, wanted in (([], FORMULAS), (["--spreadsheet"], [f"'{one}" for one in FORMULAS[:-1]] + ["d1"])):
+    for options, wanted in (([], FORMULAS), (["--spreadsheet"], GUARDED)):
         done = run_command("ledger", *files, "-o", "csv", *options)
         found = pl.read_csv(done.stdout.encode())["query_id"].to_list()
         assert sorted(found) == sorted(wanted)
