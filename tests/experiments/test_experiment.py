@@ -109,6 +109,7 @@ OTHERS: dict[str, Any] = {
     "labels": "iteration",
     "columns": {"step": "iteration", "score": "rank_score"},
     "errors": "skip",
+    "page": {"third": 2},
     "documents": r"^(.+)#\d+$",
     "documents_of": "run",
     "chunks": "repeat",
@@ -166,6 +167,8 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         del systems["several"]
     if name == "columns":
         systems["third"] = str(tmp_path / "0.csv")
+    if name == "page":
+        pl.read_csv(systems["third"]).drop("iteration").write_csv(systems["third"])
     options = BESIDE.get(name, {})
     before = gg.Experiment(qrels, systems, **options)
     first = run_all(before)
