@@ -169,8 +169,7 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
     if name == "columns":
         systems["third"] = str(tmp_path / "0.csv")
     if name == "page":
-        systems["third"] = str(tmp_path / "third.csv")
-        pl.read_csv(tmp_path / "0.csv").drop("step").unique(["query_id", "doc_id"]).write_csv(systems["third"])
+        pl.read_csv(systems["third"]).drop("iteration").write_csv(systems["third"])
     options = BESIDE.get(name, {})
     before = gg.Experiment(qrels, systems, **options)
     first = run_all(before)

@@ -269,7 +269,7 @@ def _read_some_lines(run: RunFile) -> pl.DataFrame:
     else:
         with open_plain(run.path) as file:
             size = run.path.stat().st_size
-            for start in range(0, size, size // _PLACES):
+            for start in range(0, size, max(size // _PLACES, 1)):
                 file.seek(start)
                 lines += file.read(_BYTES).split(b"\n")[1:-1]
     fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]
