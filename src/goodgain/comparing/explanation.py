@@ -60,11 +60,12 @@ class Explanation:
     difference of CG and NumGood is new - base to the last digit. Else (DCGG, nCG, labels such as 2.2) each amount is
     rounded once, and the two agree up to that rounding.
 
-    One system counts a document, the other does not. The first cause that fits the other system holds. `later` or
-    `earlier`: new, or base, found it after the cutoff. `absent`: its run has no row of the query. `never_searched`: its run
-    says that it has no search for the query. `stopped_before`: it stopped before the iteration in which the first system found the document. `judged_differently`: it found the
-    document in an iteration with a lower label (labels by iteration). `not_retrieved`: it searched on, and never found the
-    document. Documents that both count differ where the iteration has a weight (DCGG: `earlier`, `later`).
+    One system counts a document, the other does not. The first cause that fits the other system holds. `later` or `earlier`:
+    new, or base, found it after the cutoff. `absent`: its run has no row of the query. `never_searched`: its run says that
+    it has no search for the query. `stopped_before`: it stopped before the iteration in which the first system found the
+    document. `judged_differently`: it found the document in an iteration with a lower label (labels by iteration).
+    `not_retrieved`: it searched on, and never found the document. Documents that both count differ where the iteration has a
+    weight (DCGG: `earlier`, `later`).
 
     >>> import goodgain as gg
     >>> import polars as pl
