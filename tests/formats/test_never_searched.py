@@ -237,7 +237,9 @@ def test_other_tools_read_the_row_as_one_document_without_a_label(tmp_path: Path
     assert [found[measure] for measure in measures] == [0.5, 0.5, 2]
     with run.open() as file, qrels.open() as labels:
         given = pytrec_eval.parse_run(file)
-        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(labels), {"num_ret", "recip_rank", "recall_5"})
+        evaluator = pytrec_eval.RelevanceEvaluator(
+            pytrec_eval.parse_qrel(labels), {"num_ret", "recip_rank", "recall_5"}
+        )
     assert given["q2"] == {"-": 0.0}
     assert evaluator.evaluate(given)["q2"] == {"num_ret": 1, "recip_rank": 0, "recall_5": 0}
     of_ranx = ranx.Run.from_file(str(run), kind="trec"), ranx.Qrels.from_file(str(qrels), kind="trec")
