@@ -53,7 +53,7 @@ class Explanation:
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
-        absent: system, query_id: the queries of which the run of a system has no row.
+        absent: system, query_id: the queries without a row in the run of a system.
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
     is the difference 0. RG, DRG and SRE have the causes of their numerators, under the names of these. With whole labels the
