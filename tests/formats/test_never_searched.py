@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import ir_measures
 import polars as pl
 import pytest
+import pytrec_eval
+import ranx
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
@@ -219,3 +223,28 @@ def test_convert_writes_the_row_for_queries_without_a_search(ending: str, tmp_pa
     conversion = gg.convert_traces(tmp_path / "log.jsonl", path)
     assert gg.read_run(path).never_searched.to_list() == ["q0"]
     assert "queries that never searched: 1" in str(conversion.summary)
+
+
+def test_other_tools_read_the_row_as_one_document_without_a_label(tmp_path: Path) -> None:
+    """As docs/format.md says."""
+    run, qrels = tmp_path / "agent.run", tmp_path / "qrels.txt"
+    run.write_text("q1 1 a 1 1.0 t\nq2 - - 0 0.0 t\n")
+    qrels.write_text("q1 0 a 1\nq2 0 b 1\n")
+    rows = [*ir_measures.read_trec_run(str(run))]
+    assert [(row.query_id, row.doc_id) for row in rows] == [("q1", "a"), ("q2", "-")]
+    measures = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.NumRet]
+    found = ir_measures.calc_aggregate(measures, [*ir_measures.read_trec_qrels(str(qrels))], rows)
+    assert [found[measure] for measure in measures] == [0.5, 0.5, 2]
+    with run.open() as file, qrels.open() as labels:
+        given = pytrec_eval.parse_run(file)
+        evaluator = pytrec_eval.RelevanceEvaluator(
+            pytrec_eval.parse_qrel(labels), {"num_ret", "recip_rank", "recall_5"}
+        )
+    assert given["q2"] == {"-": 0.0}
+    assert evaluator.evaluate(given)["q2"] == {"num_ret": 1, "recip_rank": 0, "recall_5": 0}
+    of_ranx = ranx.Run.from_file(str(run), kind="trec"), ranx.Qrels.from_file(str(qrels), kind="trec")
+    assert dict(of_ranx[0].run["q2"]) == {"-": 0.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Numba's, of types
+        values = ranx.evaluate(of_ranx[1], of_ranx[0], ["mrr", "recall"], return_mean=False)
+    assert {name: [*of] for name, of in values.items()} == {"mrr": [1, 0], "recall": [1, 0]}

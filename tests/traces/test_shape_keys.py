@@ -45,8 +45,9 @@ def _convert(folder: Path, value: Any, **options: Any) -> _Converted:
         done = convert_traces(folder / "log.json", folder / "a.run", format="shape", iteration="call", **options)
     run: dict[str, list[str]] = {}
     for line in (folder / "a.run").read_text().splitlines():
-        query_id, _, doc_id, *_ = line.split()
-        run.setdefault(query_id, []).append(doc_id)
+        query_id, iteration, doc_id, *_ = line.split()
+        if iteration != "-":  # a query that never searched
+            run.setdefault(query_id, []).append(doc_id)
     return _Converted(run, done.summary.traces, done.summary.without_search, [str(one.message) for one in given])
 
 

@@ -227,12 +227,12 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
     The coverage is left out if all results are judged, or if it is so low that a notice gives it.
     """
     signature = scores.signature | mean
-    idle, absent = scores.queries.never_searched, _show_some(scores.queries.only_judged)
+    idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
     scored, lacking = signature["queries"], signature["absent_from_run"]
     if signature.get("missing") == "absent":
-        told = f"{scored - lacking} scored, {lacking} absent from the run{absent} left out"
+        told = f"{scored - lacking} scored, {lacking} absent from the run{shown} left out"
     else:
-        told = f"{scored} scored, {lacking} of them absent from the run{absent}"
+        told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
     shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run without judgments, left out")
     for number, run in enumerate(scores.replicates, 1):

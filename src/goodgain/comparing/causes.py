@@ -57,7 +57,7 @@ class Searched(NamedTuple):
 
     @property
     def absent(self) -> pl.Series:
-        """The judged queries of which the run has no row."""
+        """The judged queries without a row in the run."""
         counts = next(iter(self.counts.values()))
         idle = pl.col("query_id").is_in(counts.never_searched.implode())
         return counts.pools.filter(pl.col("N") == 0, ~idle).get_column("query_id")

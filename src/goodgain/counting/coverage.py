@@ -43,7 +43,7 @@ class SharedQueries(NamedTuple):
         both: those in both.
         only_searched: those of the run alone.
         only_judged: those of the qrels alone, which are absent from the run.
-        never_searched: those in both of which the run says that they never searched.
+        never_searched: those in both that never searched, by the rows of the run.
     """
 
     both: pl.Series
