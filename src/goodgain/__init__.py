@@ -11,6 +11,7 @@ import ir_measures  # noqa: F401  # first: one that loads entry points imports a
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.hosts.ir_measures import register
 from goodgain.measures.classic import nDCG
+from goodgain.measures.cube_test import ACT, CT, nCT
 from goodgain.measures.good_gain import (
     CG,
     DCGG,
@@ -53,6 +54,7 @@ from goodgain.measures.not_in_ir_measures import (
     TruncatedAP,
     Unjudged,
 )
+from goodgain.measures.session_dcg import SessionDCG, SessionDCGq, SessionRBP, nSessionDCG
 from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 
@@ -110,7 +112,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ACT",
     "CG",
+    "CT",
     "DCGG",
     "DRAG",
     "DRG",
@@ -158,6 +162,9 @@ __all__ = [
     "Scores",
     "SearchGain",
     "SearchPrecision",
+    "SessionDCG",
+    "SessionDCGq",
+    "SessionRBP",
     "SubtopicRecall",
     "TruncatedAP",
     "Unjudged",
@@ -177,8 +184,10 @@ __all__ = [
     "label",
     "ledger",
     "nCG",
+    "nCT",
     "nDCG",
     "nDCGG",
+    "nSessionDCG",
     "pool",
     "pr_curve",
     "read_qrels",

@@ -17,6 +17,7 @@ from goodgain.errors import MeasureError
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
+    RULES_OF_ONE,
     Rule,
     check_given,
     check_needed,
@@ -100,7 +101,8 @@ class Declaration:
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
         """Return the allowed values of a parameter: its choices, or those of its name; None if it must have its default."""
-        return find_choices(info) or (LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES).get(name)
+        rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
+        return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:

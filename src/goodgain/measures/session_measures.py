@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +16,7 @@ from ir_measures.measures import ParamInfo
 from goodgain.errors import InputError
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
-from goodgain.measures.parameters import read_parameters
+from goodgain.measures.parameters import check_scale, read_parameters
 from goodgain.options import spell
 
 if TYPE_CHECKING:
@@ -41,6 +41,41 @@ class Searches:
     qrels: Qrels
     upto: int | None
     parameters: dict[str, Any]
+
+    @cached_property
+    def lengths(self) -> pl.DataFrame:
+        """query_id, T, K: the number of iterations up to `upto`, and `upto` itself; both N without it."""
+        n = pl.col("iteration").max()
+        lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
+        upto = pl.lit(self.upto, pl.Int64)
+        return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
+
+    def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
+        """Return query_id, K, doc_id, relevance, for labels above 0; with `by_subtopic` also subtopic, which is "" without any.
+
+        With subtopics a document has a row for each (`by_subtopic`), or one row with the largest of their labels, or with their
+        sum (`add_subtopics`).
+        """
+        labels, subtopic = (
+            (self.qrels.rows, "iteration") if self.qrels.has_subtopics else (self.qrels.largest, pl.lit(""))
+        )
+        positive = labels.filter(pl.col("relevance") > 0).join(self.lengths, on="query_id", maintain_order="left")
+        key, relevance = ["query_id", "K", "doc_id"], pl.col("relevance").cast(pl.Float64)
+        if by_subtopic:
+            return positive.select(*key, relevance, subtopic=subtopic)
+        return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
+
+    def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
+        """Return the rows up to `upto` with rank, is_new and relevance, which is 0 for negative labels and without one."""
+        rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
+        rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
+        if self.qrels.labels is None:
+            labels, key = self.find_positive(add_subtopics=add_subtopics), ["query_id", "doc_id"]
+        else:
+            labels, key = self.label(), ["query_id", "number", "doc_id"]
+        labelled = rows.join(labels.select(*key, "relevance"), on=key, how="left", maintain_order="left")
+        return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
         """Return query_id, number, doc_id, relevance: the labels that hold at each iteration."""
@@ -151,6 +186,7 @@ class SessionScores:
                 "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
+        check_scale(measures, qrels.frame.get_column("relevance"))
         self._measures = measures
         self._qrels = qrels
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
