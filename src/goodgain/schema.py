@@ -174,6 +174,9 @@ QRELS = Table(
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
 
+#: The header of BEIR's qrels -> our names. Elsewhere a score is no label.
+BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
+
 #: Qrels in which every row has the same label, so that no column holds it.
 UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 

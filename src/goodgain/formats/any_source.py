@@ -29,7 +29,7 @@ from goodgain.files.opening import Content, container, read_lines, separator_by_
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.options import spell
-from goodgain.schema import QRELS, RUN, UNLABELLED, Table
+from goodgain.schema import BEIR, QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
@@ -79,6 +79,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         label: what errors call the source.
     """
     names = list(dict.fromkeys(names))
+    if table.name == QRELS.name and {*BEIR} <= {*names}:
+        columns = BEIR | {**columns}
     renamed = {name: columns[str(name)] for name in names if columns.get(str(name)) in table.columns}
     found: dict[str, str] = {}
     understood: dict[str, str] = {}

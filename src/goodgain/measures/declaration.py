@@ -72,6 +72,7 @@ class Declaration:
         at: the parameter after @.
         position: the function from the parameters to the column of positions, a name of `POSITIONS`.
         takes: returns whether parameters that are valid one by one can be combined.
+        null_if: which queries have no value: what follows "null if"; the mean is over the others.
         needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
             best. `compare` and annotations then have no value.
     """
@@ -92,7 +93,14 @@ class Declaration:
     at: str = "cutoff"
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
+    null_if: str = ""
     needs_results: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a user should know before comparing values: the remark, and which queries have no value."""
+        null = f"null if {self.null_if}; the mean is over the other queries" if self.null_if else ""
+        return "; ".join(filter(None, (self.remark, null)))
 
     @property
     def is_over_iterations(self) -> bool:
@@ -211,7 +219,7 @@ class DeclaredMeasure(ir_measures.Measure):
 
     def aggregator(self) -> ExactMean:
         """Return the aggregator of the values of queries, for ir_measures."""
-        return ExactMean(skip_nan=isinstance(self, RankedMeasure))
+        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: the class is made from the declaration, and pickle cannot find it."""
@@ -349,7 +357,7 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     least, most = declared.bounds
     better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
     terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
-    remark = [f"Note: {declared.remark}."] if declared.remark else []
+    remark = [f"Note: {declared.note}."] if declared.note else []
     example = []
     if declared.example is not None:
         name, value = declared.example
