@@ -10,7 +10,7 @@ import ir_measures  # noqa: F401  # first: one that loads entry points imports a
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.hosts.ir_measures import register
-from goodgain.measures.classic import nDCG
+from goodgain.measures.classic import ERR, nDCG
 from goodgain.measures.cube_test import ACT, CT, nCT
 from goodgain.measures.good_gain import (
     CG,
@@ -120,6 +120,7 @@ __all__ = [
     "DCGG",
     "DRAG",
     "DRG",
+    "ERR",
     "RAG",
     "RG",
     "SRE",

@@ -80,7 +80,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
-        columns = BEIR | {**columns}
+        columns = {name: ours for name, ours in BEIR.items() if ours not in columns.values()} | {**columns}
     renamed = {name: columns[str(name)] for name in names if columns.get(str(name)) in table.columns}
     found: dict[str, str] = {}
     understood: dict[str, str] = {}

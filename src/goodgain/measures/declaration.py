@@ -161,6 +161,18 @@ class Declaration:
         """The arrow of the better direction in reports; a dash without one."""
         return ARROWS[self.better]
 
+    def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
+        """Raise `MeasureError` if a label of the qrels is above `max_rel` of a measure that has one."""
+        if "max_rel" not in self.own:
+            return
+        most = float(measure.params.get("max_rel", self.own["max_rel"].default))
+        above: Any = labels.filter(labels > most).max()
+        if above is not None:
+            raise MeasureError(
+                f"{measure}: the qrels have the label {above:g}, above max_rel={most:g}. Name the largest label of the "
+                f"scale: {self.measure(**{**measure.params, 'max_rel': above})}"
+            )
+
     def computes(self, measure: ir_measures.Measure) -> bool:
         """Return whether goodgain computes a measure of this name with its parameters."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)

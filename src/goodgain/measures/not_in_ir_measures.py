@@ -24,6 +24,7 @@ _OPTIONAL_K = ParamInfo(dtype=int, desc="cutoff in ranks")
 _DCG = ParamInfo(
     dtype=str, choices=["log2", "exp-log2"], default="log2", desc="gain of a label: itself, or 2^label - 1"
 )
+MAX_REL = ParamInfo(dtype=(int, float), default=4, desc="largest label of the scale")
 IDEAL = ParamInfo(
     dtype=str,
     choices=["judged", "ranking"],

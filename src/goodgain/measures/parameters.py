@@ -7,9 +7,9 @@ limits come from the definitions of measures, and from providers that silently c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import ir_measures
 from ir_measures.measures import ParamInfo
@@ -17,9 +17,6 @@ from ir_measures.measures.base import _NOT_PROVIDED
 
 from goodgain.errors import MeasureError
 from goodgain.options import spell
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Limit of a cutoff: larger than any rank, and safe on every engine.
 _LAST = 2**53
@@ -212,17 +209,6 @@ def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], R
             example = f"; write {_name(measure)}@3" if name == "cutoff" else ""
             words = rule.words if rule else info.desc
             raise MeasureError(f"{_name(measure)} needs the parameter {name}{place}: {words}{example}")
-
-
-def check_scale(measures: Iterable[ir_measures.Measure], labels: pl.Series) -> None:
-    """Raise `MeasureError` if the largest label of the qrels is above `max_rel` of a measure that is computed here."""
-    for measure in measures:
-        largest: Any = labels.max() if "max_rel" in measure.SUPPORTED_PARAMS else None
-        if largest is not None and largest > read_parameters(measure)["max_rel"]:
-            raise MeasureError(
-                f"{measure}: the qrels have the label {largest:g}, above max_rel={read_parameters(measure)['max_rel']:g}. Name "
-                f"the largest label of the scale: {measure(max_rel=largest)}"
-            )
 
 
 def _name(measure: Any) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.measures.names import find_declaration
-from goodgain.measures.parameters import check_scale, read_parameters
+from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevant, number_judgments, tabulate_ranking
@@ -41,9 +41,11 @@ class RankedScores:
     """The values of measures that `is_computed_here`, over one ranking, collected batch by batch."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
-        check_scale(measures, judgments.labels.get_column("relevance"))
         self.plan = plan_measures(measures)
         self.judgments = judgments
+        for measure in measures:
+            if (declared := find_declaration(measure)) is not None:
+                declared.check_scale(measure, judgments.labels.get_column("relevance"))
         self._judged = self.judgments.count_judged(self.plan.sums.rels)
         self._sums: list[pl.DataFrame] = []
         self._retrieved: list[pl.DataFrame] = []

@@ -10,6 +10,7 @@ from ir_measures.measures import ParamInfo
 
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I
+from goodgain.measures.not_in_ir_measures import MAX_REL
 from goodgain.measures.session_measures import Searches
 
 #: The results of an iteration that count with conv='jiang', unless k is given.
@@ -149,7 +150,7 @@ SessionRBP = _declare(
             dtype=(int, float), default=0.8, desc="how much a user prefers the next result to the next search"
         ),
         "p": ParamInfo(dtype=(int, float), default=0.9, desc="persistence"),
-        "max_rel": ParamInfo(dtype=(int, float), default=4, desc="largest label of the scale"),
+        "max_rel": MAX_REL,
     },
     example=("SessionRBP@2", 0.0805535714285714),
     source="Lipani, Carterette and Yilmaz, ICTIR 2019, recalled and not compared with the paper",

@@ -16,7 +16,7 @@ from ir_measures.measures import ParamInfo
 from goodgain.errors import InputError
 from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
-from goodgain.measures.parameters import check_scale, read_parameters
+from goodgain.measures.parameters import read_parameters
 from goodgain.options import spell
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ class SessionScores:
                 "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
-        check_scale(measures, qrels.frame.get_column("relevance"))
+        for measure in measures:
+            measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))
         self._measures = measures
         self._qrels = qrels
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
