@@ -57,7 +57,7 @@ from goodgain.measures.not_in_ir_measures import (
     Unjudged,
 )
 from goodgain.measures.session_dcg import SessionDCG, SessionDCGq, SessionRBP, nSessionDCG
-from goodgain.measures.session_measures import PerIteration, SubtopicRecall
+from goodgain.measures.session_measures import NuggetCoverage, NuggetRecall, PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ __all__ = [
     "IterationsForAllGoodResults",
     "MeasureError",
     "NoProgress",
+    "NuggetCoverage",
+    "NuggetRecall",
     "NumDup",
     "NumGood",
     "NumIter",

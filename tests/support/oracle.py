@@ -11,6 +11,7 @@ Pure Python: no goodgain, no polars.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
@@ -310,5 +311,6 @@ def mean(values: Mapping[str, Fraction | None]) -> Fraction | None:
     return sum(known, Fraction(0)) / len(known) if known else None
 
 
-def to_float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
+def to_float(value: Fraction | float | None) -> float:
+    """The value as a float, NaN for null: pytest compares numbers."""
+    return math.nan if value is None else float(value)

@@ -99,6 +99,7 @@ LEDGER_RULES = COMPUTED_RULES | {
         "a measure over one ranking that is computed here, and not a Graded one, such as 'nDCG@10'",
         _is_over_one_ranking,
     ),
+    "vital": COMPUTED_RULES["judged_only"],
     "k": _FROM_1,
     "depth": _FROM_1,
     "b": _BASE,
