@@ -93,7 +93,7 @@ def write_measure(declaration: Declaration) -> str:
         "Values": f"{low} to {high}" if high else f"{low} or more",
         "Parameters": ", ".join(f"`{parameter}`" for parameter in declaration.parameters),
         "Source": declaration.source,
-        "Note": declaration.remark,
+        "Note": declaration.note,
         "Example": f"`gg.evaluate({data}, '{name}')` gives {value:.4f}",
     }
     lines = [f"- {key}: {text if '`' in text else escape(text)}" for key, text in facts.items() if text]
@@ -116,7 +116,7 @@ def find_example(declaration: Declaration) -> tuple[str, float, str]:
     names: dict[str, object] = {}
     exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
     data = "qrels, agent" if declaration.is_over_iterations else "grades, ranking"
-    data = "subtopics, agent" if declaration.name == "SubtopicRecall" else data  # it takes no other qrels
+    data = "subtopics, agent" if declaration.labels else data  # it takes no other qrels
     scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
     return name, scores[name], data
 

@@ -12,7 +12,8 @@ import ir_measures  # noqa: F401  # first: one that loads entry points imports a
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.hosts.ir_measures import register
-from goodgain.measures.classic import nDCG
+from goodgain.measures.classic import ERR, nDCG
+from goodgain.measures.cube_test import ACT, CT, nCT
 from goodgain.measures.good_gain import (
     CG,
     DCGG,
@@ -26,12 +27,14 @@ from goodgain.measures.good_gain import (
     AvgGain,
     EvidenceRecall,
     IterationsForAllGoodResults,
+    NoProgress,
     NumDup,
     NumGood,
     NumIter,
     NumResults,
     NumUnique,
     NumUnjudged,
+    OverSearch,
     SearchGain,
     SearchPrecision,
     nCG,
@@ -55,7 +58,8 @@ from goodgain.measures.not_in_ir_measures import (
     TruncatedAP,
     Unjudged,
 )
-from goodgain.measures.session_measures import PerIteration, SubtopicRecall
+from goodgain.measures.session_dcg import SessionDCG, SessionDCGq, SessionRBP, nSessionDCG
+from goodgain.measures.session_measures import NuggetCoverage, NuggetRecall, PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
@@ -112,10 +116,13 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ACT",
     "CG",
+    "CT",
     "DCGG",
     "DRAG",
     "DRG",
+    "ERR",
     "RAG",
     "RG",
     "SRE",
@@ -144,12 +151,16 @@ __all__ = [
     "InterpolatedPrecision",
     "IterationsForAllGoodResults",
     "MeasureError",
+    "NoProgress",
+    "NuggetCoverage",
+    "NuggetRecall",
     "NumDup",
     "NumGood",
     "NumIter",
     "NumResults",
     "NumUnique",
     "NumUnjudged",
+    "OverSearch",
     "PerIteration",
     "Qrels",
     "RBPResidual",
@@ -160,6 +171,9 @@ __all__ = [
     "Scores",
     "SearchGain",
     "SearchPrecision",
+    "SessionDCG",
+    "SessionDCGq",
+    "SessionRBP",
     "SubtopicRecall",
     "TruncatedAP",
     "Unjudged",
@@ -179,8 +193,10 @@ __all__ = [
     "label",
     "ledger",
     "nCG",
+    "nCT",
     "nDCG",
     "nDCGG",
+    "nSessionDCG",
     "pool",
     "pr_curve",
     "read_qrels",

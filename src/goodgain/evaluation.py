@@ -23,7 +23,7 @@ from goodgain.formats.iterations import describe_likely_iteration, warn_of_likel
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
-from goodgain.measures.names import find_results_counts, is_computed_here, needs_results, parse_measures
+from goodgain.measures.names import find_null_rule, find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores
@@ -84,7 +84,7 @@ def score_run(
         lacks_iterations=found.coverage.lacks_iterations(run),
         one_time=one_time,
     )
-    _warn_if_no_value(scores, measures.ranked)
+    _warn_if_no_value(scores, asked)
     return scores
 
 
@@ -119,7 +119,10 @@ class _MeasuresBySource(NamedTuple):
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
         """Return name -> value over all queries, for the measures that are computed here."""
-        means = {str(m): average_queries(values.get_column(str(m))) for m in (*self.good_gain, *self.session)}
+        means = {
+            str(measure): average_queries(values.get_column(str(measure)), null_if=measure.declaration.null_if)
+            for measure in (*self.good_gain, *self.session)
+        }
         return means | aggregate_values(self.ranked, values)
 
     @property
@@ -220,14 +223,15 @@ def _aggregate_provided(provided: ProvidedValues) -> dict[str, float | None]:
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
-def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> None:
-    ungraded = [name for name in map(str, ranked) if scores.means[name] is None]
-    if ungraded:
+def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> None:
+    rules = {str(one): find_null_rule(one) for one in asked if scores.means[str(one)] is None}
+    for rule in filter(None, dict.fromkeys(rules.values())):
+        without = [name for name, of in rules.items() if of == rule]
         notice(
-            f"{', '.join(ungraded)}: no value, because no query has a document with a grade among its first results; check "
-            "that run and qrels use the same doc_ids, or use a larger cutoff"
+            f"{', '.join(without)}: no value for any query. The value is null if {rule}. Check that run and qrels use the same "
+            "ids, or use a larger cutoff."
         )
-    names = [name for name, mean in scores.means.items() if mean is None and name not in ungraded]
+    names = [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]
     if not names:
         return
     of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
@@ -248,7 +252,8 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
         computed = found.provided.providers.items()
         by_providers = [f"{name}:{'+'.join(str(m) for m in measures.provided if m in of)}" for name, of in computed]
         signature["classic"] = ["goodgain"] * bool(measures.ranked) + by_providers
-    nulls = {str(measure): found.values.get_column(str(measure)).null_count() for measure in measures.ranked}
+    ours = [*measures.good_gain, *measures.session, *measures.ranked]
+    nulls = {str(one): found.values.get_column(str(one)).null_count() for one in ours if find_null_rule(one)}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
     if qrels.reading is not None:

@@ -174,6 +174,18 @@ QRELS = Table(
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
 
+#: Qrels whose column 2 is a nugget; `vital` is 1 for a vital one.
+NUGGETS = replace(
+    QRELS,
+    columns={**QRELS.columns, "vital": nw.Float64()},
+    optional=QRELS.optional | {"vital"},
+    nullable=QRELS.nullable | {"vital"},
+    synonyms={**QRELS.synonyms, "nugget_id": "iteration"},
+)
+
+#: The header of BEIR's qrels -> our names. A column score alone is not a label.
+BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
+
 #: Qrels in which every row has the same label, so that no column holds it.
 UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 

@@ -225,7 +225,7 @@ def test_fractional_labels_reach_classic_measures_only_where_they_mean_something
 
 def test_other_classic_measures_name_the_fractional_label() -> None:
     hosts = {
-        "Compat": None, "ERR@3": None, "nDCG(gains={1:3})@3": "pytrec_eval", "nDCG(dcg='exp-log2')@5": "gdeval",
+        "Compat": None, "ERR@3": "gdeval", "nDCG(gains={1:3})@3": "pytrec_eval", "nDCG(dcg='exp-log2')@5": "gdeval",
     }  # fmt: skip
     for name, provider in hosts.items():
         with pytest.raises(gg.MeasureError, match=r"the label 2\.2"):
@@ -281,9 +281,9 @@ def test_gdeval_refuses_query_ids_that_are_no_numbers_in_words(query_ids: tuple[
 
 def test_gdeval_refuses_labels_and_ids_that_it_would_choke_on_in_words() -> None:
     with pytest.raises(gg.MeasureError, match="gdeval takes labels up to 4, and the qrels have 5"):
-        gg.evaluate({"1": {"a": 5}}, {"1": {"a": 1.0}}, "ERR@10")
+        gg.evaluate({"1": {"a": 5}}, {"1": {"a": 1.0}}, "ERR@10", provider="gdeval")
     with pytest.raises(gg.MeasureError, match="gdeval takes no blanks in ids, and there is 'a b'"):
-        gg.evaluate({"1": {"a b": 2}}, {"1": {"a b": 1.0}}, "ERR@10")
+        gg.evaluate({"1": {"a b": 2}}, {"1": {"a b": 1.0}}, "ERR@10", provider="gdeval")
 
 
 def test_a_provider_that_divides_by_zero_is_one_clear_error() -> None:

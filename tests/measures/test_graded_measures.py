@@ -140,7 +140,10 @@ def test_a_null_label_and_an_absent_one_are_the_same() -> None:
 
 
 def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> None:
-    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@1: no value, because no query has a document with a grade"):
+    with pytest.warns(
+        gg.GoodgainNotice,
+        match="GradedP@1: no value for any query. The value is null if a query has results",
+    ):
         found = gg.evaluate({"q": {"a": 1}}, {"q": {"x": 1.0}}, "GradedP@1")
     assert found.means == {"GradedP@1": None}
     assert found.mean(how="geometric") == {"GradedP@1": None}
@@ -227,7 +230,7 @@ def test_in_ir_measures_a_null_is_nan_and_the_mean_is_over_the_rest() -> None:
     for asked in (measures, measures[:1]):
         means = ir_measures.calc_aggregate(asked, GRADES, RANKINGS)
         assert means[measures[0]] == gg.evaluate(GRADES, RANKINGS, "GradedP@2")["GradedP@2"] == pytest.approx(0.5 / 3)
-    with pytest.warns(gg.GoodgainNotice, match="no query has a document with a grade"):
+    with pytest.warns(gg.GoodgainNotice, match="GradedP@2: no value for any query"):
         means = ir_measures.calc_aggregate(measures[:1], {"q": {"a": 1}}, {"q": {"x": 1.0}})
     assert math.isnan(means[measures[0]])
 

@@ -8,7 +8,7 @@ from random import Random
 import ir_measures
 import polars as pl
 import pytest
-from ir_measures import AP, ERR, RBP, RR, Bpref, IPrec, Judged, NumRel, P, R, SetF, SetP, nDCG
+from ir_measures import AP, RBP, RR, Bpref, IPrec, Judged, NumRel, P, R, SetF, SetP, nDCG
 
 import goodgain as gg
 from goodgain.errors import MeasureError
@@ -130,7 +130,6 @@ def test_each_measure_has_its_own_value_in_any_company() -> None:
 @pytest.mark.parametrize(
     "measure",
     [
-        ERR @ 10,
         Bpref,
         RBP,
         RBP(rel=1) @ 10,

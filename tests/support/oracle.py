@@ -11,6 +11,7 @@ Pure Python: no goodgain, no polars.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
@@ -215,6 +216,10 @@ CUMULATIVE: Mapping[str, Callable[[list[Line], Pool], Fraction]] = {
     "EvidenceRecall": lambda rows, pool: _ratio(sum(r.GR for r in rows), pool.GoodPool),
     "SearchPrecision": lambda rows, _: _ratio(sum(r.GR for r in rows), sum(r.R for r in rows)),
     "SearchGain": lambda rows, pool: _ratio(sum(r.GR for r in rows), pool.GoodPool * len(rows)),
+    "NoProgress": lambda rows, pool: _ratio(
+        sum(r.GR == 0 and sum(b.GR for b in rows[:k]) < pool.GoodPool for k, r in enumerate(rows[: pool.N])),
+        min(len(rows), pool.N),
+    ),
     "NumResults": lambda rows, _: Fraction(sum(r.R for r in rows)),
     "NumUnique": lambda rows, _: Fraction(sum(r.UR for r in rows)),
     "NumGood": lambda rows, _: Fraction(sum(r.GR for r in rows)),
@@ -222,18 +227,24 @@ CUMULATIVE: Mapping[str, Callable[[list[Line], Pool], Fraction]] = {
     "NumUnjudged": lambda rows, _: Fraction(sum(r.Unjudged for r in rows)),
 }
 ALONE = ("AvgGain",)  # the value of iteration i alone: @i is obligatory
-WITHOUT_CUTOFF = ("NumIter", "IterationsForAllGoodResults")
+WITHOUT_CUTOFF = ("NumIter", "IterationsForAllGoodResults", "OverSearch")
+NULL_WITHOUT_GOOD = ("NoProgress", "OverSearch")  # nor has a query without a search a value
 REL_1 = ("EvidenceRecall", "SearchPrecision", "SearchGain")  # good from 1 on, unless said otherwise
 NAMES = (*CUMULATIVE, *ALONE, *WITHOUT_CUTOFF)
 
 
-def value(tables: Tables, query: str, name: str, *, at: int | None = None, pool: str = "judged") -> Fraction:
-    """The measure `name` of one query of the qrels; without `at`, its value at the query's own N."""
+def value(tables: Tables, query: str, name: str, *, at: int | None = None, pool: str = "judged") -> Fraction | None:
+    """The measure `name` of one query of the qrels, None for null; without `at`, its value at the query's own N."""
     if name not in NAMES:
         raise ValueError(f"no such measure: {name}")
     if at is not None and (at < 1 or name in WITHOUT_CUTOFF):
         raise ValueError(f"{name}@{at}")
     pools = tables.pools[query]
+    if name in NULL_WITHOUT_GOOD and not (pools.N and pools.GoodPool):
+        return None
+    if name == "OverSearch":
+        last_new = max((k for k in range(1, pools.N + 1) if tables.at(query, k).GR), default=0)
+        return Fraction(pools.N - last_new, pools.N)
     if name == "NumIter":
         return Fraction(pools.N)
     if name == "IterationsForAllGoodResults":
@@ -287,13 +298,19 @@ def per_query(
     labels: str | None = None,
     gaps: str | None = None,
     first: int = 1,
-) -> dict[str, Fraction]:
+) -> dict[str, Fraction | None]:
     """The measure of every query of the qrels, searched or not."""
     name, at, rel, pool = parse(measure)
     tables = count(run, qrels, rel=rel, labels=labels, gaps=gaps, first=first)
     return {query: value(tables, query, name, at=at, pool=pool) for query in sorted(tables.pools)}
 
 
-def mean(values: Mapping[str, Fraction]) -> Fraction:
-    """The mean over all queries of the qrels."""
-    return sum(values.values(), Fraction(0)) / len(values)
+def mean(values: Mapping[str, Fraction | None]) -> Fraction | None:
+    """The mean over all queries of the qrels that have a value; None without any."""
+    known = [value for value in values.values() if value is not None]
+    return sum(known, Fraction(0)) / len(known) if known else None
+
+
+def to_float(value: Fraction | float | None) -> float:
+    """The value as a float, NaN for null: pytest compares numbers."""
+    return math.nan if value is None else float(value)

@@ -15,6 +15,7 @@ import ir_measures
 import polars as pl
 from ir_measures import (
     AP,
+    ERR,
     RBP,
     RR,
     IPrec,
@@ -32,6 +33,7 @@ from ir_measures import (
     nDCG,
 )
 
+from goodgain import ERR as gg_ERR  # noqa: N811  # a measure
 from goodgain import (
     ElevenPointAP,
     F,
@@ -202,12 +204,15 @@ WITH_PROVIDER: list[ir_measures.Measure] = [
 ]
 
 #: gdeval rounds to five decimals, and takes labels up to 4.
-BY_GDEVAL: list[ir_measures.Measure] = [nDCG(dcg="exp-log2") @ k for k in (1, 3, 10, 50)]
+BY_GDEVAL: list[ir_measures.Measure] = [one @ k for one in (nDCG(dcg="exp-log2"), ERR) for k in (1, 3, 10, 50)]
 
 #: Measures that no provider has, or has for all labels, with these parameters.
 WITHOUT_PROVIDER: list[ir_measures.Measure] = [
     nDCG(dcg="exp-log2"),
     nDCG(dcg="exp-log2", judged_only=True) @ 3,
+    ERR,
+    gg_ERR(max_rel=8),
+    gg_ERR(max_rel=4.5) @ 4,
     NumRel(rel=2),
     NumRel(rel=0.5),
     P(rel=1.5) @ 5,

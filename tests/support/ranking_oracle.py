@@ -57,7 +57,7 @@ def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labe
 def _ranking(name: str, parameters: Mapping[str, Any], scores: Scores) -> list[str]:
     if name == "Judged" or (name == "RR" and "cutoff" in parameters):
         return in_msmarcos_order(scores)
-    if parameters.get("dcg") == "exp-log2":
+    if parameters.get("dcg") == "exp-log2" or name == "ERR":
         return in_gdevals_order(scores)
     return in_trec_evals_order(scores)
 
@@ -94,6 +94,15 @@ def _ideal_dcg(
     of_ranking = parameters.get("ideal") == "ranking"
     found = [labels.get(doc, 0) for doc in ranking] if of_ranking else list(labels.values())
     return _dcg(parameters, sorted((max(label, 0) for label in found), reverse=True))
+
+
+def _err(parameters: Mapping[str, Any], cut: list[str], labels: Labels) -> float:
+    total, unsatisfied = 0.0, 1.0
+    for k, doc in enumerate(cut, 1):
+        stop = (2 ** max(labels.get(doc, 0), 0) - 1) / 2 ** parameters.get("max_rel", 4)
+        total += unsatisfied * stop / k
+        unsatisfied *= 1 - stop
+    return total
 
 
 def _highest_precision(recall: Fraction, hits: list[int], good: list[str]) -> Fraction:
@@ -149,6 +158,7 @@ def _rbp(p: float, hits: list[int]) -> float:
 
 _VALUES: dict[str, Callable[..., float | Fraction | None]] = {
     "nDCG": _ndcg,
+    "ERR": lambda p, _r, cut, _h, _g, labels: _err(p, cut, labels),
     "P": lambda p, _r, _c, hits, _g, _l: Fraction(len(hits), p["cutoff"]),
     "R": lambda _p, _r, _c, hits, good, _l: _share(len(hits), len(good)),
     "RR": lambda _p, _r, _c, hits, _g, _l: Fraction(1, hits[0]) if hits else 0,

@@ -107,7 +107,7 @@ def test_after_the_last_iteration_nothing_more_is_gained(measure: str, expected:
 
 
 #: Measures that have no value without an iteration, or another one than 0 for a query that was not searched.
-NOT_0 = {"AvgGain", "IterationsForAllGoodResults"}
+NOT_0 = {"AvgGain", "IterationsForAllGoodResults", "NoProgress", "OverSearch"}
 
 
 def test_a_judged_query_without_a_search_is_0_and_stays_in_the_mean() -> None:

@@ -24,7 +24,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
-from goodgain.measures.names import find_declaration, parse_measures
+from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.options import DOCUMENTS
 
@@ -179,8 +179,7 @@ def _list_means(
         means = of.mean(how=how)
         for measure in measures:
             name = str(measure)
-            declared = find_declaration(measure)
-            queries = of.num_queries[name] if declared is not None and declared.family == "graded" else None
+            queries = of.num_queries[name] if find_null_rule(measure) else None
             ends = of.bounds if bounds else of.intervals
             reach = None if ends is None else ends[name] or (None, None)
             yield Value(None, name, system, means[name], queries, reach, is_interval=of.intervals is not None)

@@ -208,7 +208,7 @@ def measures() -> None:
         for declared, details in described:
             if declared.family == family:
                 least, most = declared.bounds
-                sentences = [f"{declared.title}: {declared.definition}", declared.remark, *details]
+                sentences = [f"{declared.title}: {declared.definition}", declared.note, *details]
                 better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
                 bounds = f"{least}..{most}" if most else f">= {least}"
                 table.add_row(*map(Text, (declared.usage, better, bounds, "; ".join(filter(None, sentences)))))

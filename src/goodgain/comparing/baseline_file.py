@@ -26,7 +26,7 @@ from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import find_declaration, needs_results, parse_measure
+from goodgain.measures.names import find_declaration, find_null_rule, needs_results, parse_measure
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 from goodgain.options import DOCUMENTS, OPTIONS, spell
@@ -135,7 +135,11 @@ def read_baseline(
     is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~pl.col("query_id").is_in(absent.implode())
     idle = values.filter(is_idle).get_column("query_id")
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent, idle)
-    means = {name: average_queries(of.get_column("value")) for (name,), of in values.group_by("measure")}
+    rules = {str(measure): find_null_rule(measure) for measure in measures}
+    means = {
+        name: average_queries(of.get_column("value"), null_if=rules.get(name, ""))
+        for (name,), of in values.group_by("measure")
+    }
     none = values.select("query_id").clear()
     scores = Scores(
         {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None,
@@ -193,7 +197,7 @@ def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Q
         declared = getattr(parsed, "declaration", None) or find_declaration(parsed)
         if declared is None:
             continue
-        if declared.family != "graded" and not needs_results(parsed):
+        if not declared.null_if and not needs_results(parsed):
             problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
         ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
         least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)

@@ -29,7 +29,7 @@ from goodgain.files.opening import Content, container, read_lines, separator_by_
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.options import spell
-from goodgain.schema import EMPTY_DOC, QRELS, RUN, UNLABELLED, Table
+from goodgain.schema import BEIR, EMPTY_DOC, NUGGETS, QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
@@ -79,6 +79,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         label: what errors call the source.
     """
     names = list(dict.fromkeys(names))
+    if table.name == QRELS.name and {*BEIR} <= {*names}:
+        columns = {name: ours for name, ours in BEIR.items() if ours not in columns.values()} | {**columns}
     renamed = {name: columns[str(name)] for name in names if columns.get(str(name)) in table.columns}
     found: dict[str, str] = {}
     understood: dict[str, str] = {}
@@ -157,14 +159,16 @@ _TASKS = {"id": "query_id", "required_documents": "doc_id"}
 
 
 def open_source(
-    source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None
+    source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None, subtopics: bool = False
 ) -> tuple[str | None, OpenFrame, bool]:
     """Open a run or qrels: a path, or what `open_frame` takes; `label` is that of every row of qrels without such a column.
+
+    Qrels with `subtopics` may have the columns of nuggets.
 
     Returns:
         Its name, its columns, and whether it is TREC text (reading it has already checked each line).
     """
-    known = table if label is None else UNLABELLED
+    known = UNLABELLED if label is not None else NUGGETS if subtopics else table
     if not isinstance(source, (str, os.PathLike)):
         return None, _add_label(open_frame(source, known, columns=columns), label), False
     path, is_text = Path(source), False
@@ -192,7 +196,7 @@ def _open_table(
         return find_columns(names, known, columns, label=str(path))
 
     # pandas writes ranks as floats when one is missing.
-    types: dict[str, Any] = {name: pl.Float64 if name in table.numbers else pl.String for name in table.columns}
+    types: dict[str, Any] = {name: pl.Float64 if name in known.numbers else pl.String for name in known.columns}
     frame, rows, names = read_table(
         path,
         types,

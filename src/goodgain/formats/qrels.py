@@ -22,7 +22,7 @@ from goodgain.files.bad_rows import (
     number_rows,
 )
 from goodgain.files.json_text import begins_json, read_nested
-from goodgain.files.opening import check_fork, container, make_path, read_bytes
+from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
 from goodgain.files.table_reading import read_container
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
@@ -50,11 +50,12 @@ from goodgain.formats.label_rules import (
     keep_whole_labels,
     take_out_null_labels,
 )
+from goodgain.formats.nuggets import read_assignments, take_out_vital
 from goodgain.formats.texts import read_judged_data_set
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
-from goodgain.schema import EMPTY_DOC, QRELS
+from goodgain.schema import EMPTY_DOC, NUGGETS, QRELS
 
 #: What column 2 can be read as -> the rows that are kept.
 _READINGS = {
@@ -88,6 +89,7 @@ class Qrels(PandasFacade):
             document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
         has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest of them.
+        vital: query_id, subtopic of the vital nuggets; None for qrels without a column vital.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
@@ -116,6 +118,7 @@ class Qrels(PandasFacade):
         renamed: frozenset[str] = frozenset(),
         ungraded: pl.DataFrame | None = None,
         has_subtopics: bool = False,
+        vital: pl.DataFrame | None = None,
     ) -> None:
         self.frame = frame
         self.labels = labels
@@ -123,6 +126,7 @@ class Qrels(PandasFacade):
         self.renamed = renamed
         self.ungraded = ungraded
         self.has_subtopics = has_subtopics
+        self.vital = vital
         #: thresholds already reported: ranx scores one run after another
         self.warned_rels: set[float] = set()
         #: like `frame`, with a row for each subtopic (column 2) of a document
@@ -135,7 +139,7 @@ class Qrels(PandasFacade):
 
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
         """Return the same qrels with other rows."""
-        details: Any = {name: getattr(self, name) for name in ("labels", "name", "renamed", "has_subtopics")}
+        details: Any = {name: getattr(self, name) for name in ("labels", "name", "renamed", "has_subtopics", "vital")}
         made = Qrels(frame, rows=rows, ungraded=ungraded, **details)
         made.documents = self.documents
         return made
@@ -238,7 +242,8 @@ def read_qrels(
         labels: None ignores column 2, as other tools do. `iteration` reads it as the iteration that the label applies
             to: a positive integer is the iteration's number in the run, `0` or a word means any.
             `subtopic` reads it as the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall counts
-            subtopics, and other measures take the largest label of a document.
+            subtopics, and other measures take the largest label of a document. A nugget is a subtopic: query_id,
+            nugget_id, doc_id, grade and possibly vital (0 or 1), or autonuggetizer's assignments to documents.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> our name: {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label, gain,
             grade and rel are understood without it, with a notice.
@@ -289,16 +294,24 @@ def load_qrels(
     if isinstance(source, (str, os.PathLike)) and not exists(source):
         dataset_id, columns = str(source), None
         source = read_judged_data_set(dataset_id)
+    assigned = read_assignments(source)
     name, (opened, rows, found), is_text = open_source(
-        source, QRELS, errors=errors, columns=check_columns(columns), label=label
+        source if assigned is None else assigned,
+        QRELS,
+        errors=errors,
+        columns=check_columns(columns),
+        label=label,
+        subtopics=labels == "subtopic",
     )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
+    frame, vital = take_out_vital(frame)
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
     check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
     details: dict[str, Any] = {"rows": all_rows, "renamed": found.renamed, "ungraded": ungraded}
-    details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic"}
+    name = name if assigned is None else stem(Path(source))
+    details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic", "vital": vital}
     return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
 
 
@@ -312,8 +325,8 @@ def _read_judgments(
             can_be_text = found == nw.String or found.is_integer()
             text = nw.col("iteration").cast(nw.String).fill_null("0") if can_be_text else nw.lit("0")
             opened = opened.with_columns(text.alias("iteration"))
-        opened = cast_to_table(opened, QRELS, rows.label)
-        problems = [*find_problems(opened, QRELS), _NOTHING]
+        opened = cast_to_table(opened, NUGGETS, rows.label)
+        problems = [*find_problems(opened, NUGGETS), _NOTHING]
     opened, rows = check_rows(opened, rows, problems, errors=errors)
     frame = collect(opened)
     if "iteration" not in frame.columns:
@@ -324,7 +337,8 @@ def _read_judgments(
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items()), rows
+    types = {name: dtype for name, dtype in NUGGETS.polars.items() if name in frame.columns}
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in types.items()), rows
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:

@@ -10,7 +10,7 @@ import math
 from functools import partial
 
 from goodgain.measures.declaration import Declaration, declare
-from goodgain.measures.not_in_ir_measures import IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
+from goodgain.measures.not_in_ir_measures import IDEAL, MAX_REL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.terms import Ranks, divide, divide_rows, nw
 
 _TREC_EVAL = "trec_eval 9, "
@@ -44,6 +44,11 @@ def _compute_rbp(ranks: Ranks) -> nw.Expr:
 DECLARED: dict[str, Declaration] = {}
 
 
+def _compute_err(ranks: Ranks) -> nw.Expr:
+    satisfied = (nw.lit(2.0) ** ranks.label.clip(0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
+    return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
+
+
 _declare = partial(declare, DECLARED, {"better": "up", "bounds": ("0", "1"), "family": "classic"})
 _declare(
     "nDCG",
@@ -57,6 +62,17 @@ _declare(
     own={"ideal": IDEAL},
     example=("nDCG(ideal='ranking')@3", 0.9385574520455131),
     remark="the gain g is the label, and 0 for a negative label; dcg='exp-log2' makes it 2^label - 1",
+)
+_declare(
+    "ERR",
+    "Expected Reciprocal Rank",
+    "sum over ranks r <= cutoff of (1 / r) R_r times the product of 1 - R_s over ranks s < r, R = (2^label - 1) / 2^max_rel",
+    _compute_err,
+    source="gdeval.pl, without its rounding to five decimals; Chapelle et al., CIKM 2009",
+    position=lambda _parameters: "k_gdeval",
+    own={"max_rel": MAX_REL},
+    example=("ERR(max_rel=3)@3", 0.890625),
+    remark="negative labels count 0; a label above max_rel is an error",
 )
 _declare(
     "P",
@@ -183,5 +199,6 @@ _declare(
     from_labels="sum",
 )
 
-#: nDCG with the parameter `ideal`, which that of ir_measures lacks.
+#: With the parameters `ideal` and `max_rel`, which those of ir_measures lack.
+ERR = DECLARED["ERR"].measure
 nDCG = DECLARED["nDCG"].measure  # noqa: N816  # the name in ir_measures

@@ -17,6 +17,7 @@ from goodgain.errors import MeasureError
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
+    RULES_OF_ONE,
     Rule,
     check_given,
     check_needed,
@@ -71,6 +72,7 @@ class Declaration:
         at: the parameter after @.
         position: the function from the parameters to the column of positions, a name of `POSITIONS`.
         takes: returns whether parameters that are valid one by one can be combined.
+        null_if: which queries have no value: what follows "null if"; the mean is over the others.
         needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
             best. `compare` and annotations then have no value.
         by_iteration: whether its value depends on where iterations end, also without @.
@@ -93,9 +95,16 @@ class Declaration:
     at: str = "cutoff"
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
+    null_if: str = ""
     needs_results: bool = False
     by_iteration: bool = False
     by_repeats: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a user should know before comparing values: the remark, and which queries have no value."""
+        null = f"null if {self.null_if}; the mean is over the other queries" if self.null_if else ""
+        return "; ".join(filter(None, (self.remark, null)))
 
     @property
     def is_over_iterations(self) -> bool:
@@ -104,7 +113,8 @@ class Declaration:
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
         """Return the allowed values of a parameter: its choices, or those of its name; None if it must have its default."""
-        return find_choices(info) or (LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES).get(name)
+        rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
+        return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
@@ -154,6 +164,18 @@ class Declaration:
     def arrow(self) -> str:
         """The arrow of the better direction in reports; a dash without one."""
         return ARROWS[self.better]
+
+    def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
+        """Raise `MeasureError` if a label of the qrels is above `max_rel` of a measure that has one."""
+        if "max_rel" not in self.own:
+            return
+        most = float(measure.params.get("max_rel", self.own["max_rel"].default))
+        above: Any = labels.filter(labels > most).max()
+        if above is not None:
+            raise MeasureError(
+                f"{measure}: the qrels have the label {above:g}, above max_rel={most:g}. Name the largest label of the "
+                f"scale: {self.measure(**{**measure.params, 'max_rel': above})}"
+            )
 
     def computes(self, measure: ir_measures.Measure) -> bool:
         """Return whether goodgain computes a measure of this name with its parameters."""
@@ -213,7 +235,7 @@ class DeclaredMeasure(ir_measures.Measure):
 
     def aggregator(self) -> ExactMean:
         """Return the aggregator of the values of queries, for ir_measures."""
-        return ExactMean(skip_nan=isinstance(self, RankedMeasure))
+        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: the class is made from the declaration, and pickle cannot find it."""
@@ -356,7 +378,7 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     least, most = declared.bounds
     better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
     terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
-    remark = [f"Note: {declared.remark}."] if declared.remark else []
+    remark = [f"Note: {declared.note}."] if declared.note else []
     example = []
     if declared.example is not None:
         name, value = declared.example

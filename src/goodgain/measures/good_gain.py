@@ -19,7 +19,7 @@ from goodgain.measures.terms import UpTo, divide_rows
 
 i = pl.col("iteration")
 R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
-GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
+N, GoodPool, GainPool = pl.col("N"), pl.col("GoodPool"), pl.col("GainPool")
 
 
 def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -143,9 +143,13 @@ SRR = _declare(
 NEVER = 100
 
 
+def _find_last_new(upto: UpTo) -> pl.Expr:
+    return upto.highest(pl.when(GR > 0).then(i))
+
+
 def find_last_good(upto: UpTo) -> pl.Expr:
     """Return the last iteration that found a new good document, at most 100; null if none did."""
-    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=NEVER)
+    return _find_last_new(upto).clip(upper_bound=NEVER)
 
 
 def _find_all_good(upto: UpTo) -> pl.Expr:
@@ -201,6 +205,44 @@ AllGood = _declare(
     bounds=("0", "1"),
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     example=("AllGood@2", 0.0),
+)
+_NULL_IF = "a query was not searched or has no good document"
+
+
+def _give_if_good(value: pl.Expr) -> pl.Expr:
+    return pl.when((GoodPool > 0) & (N > 0)).then(value)
+
+
+def _count_without_progress(upto: UpTo) -> pl.Expr:
+    searches = pl.min_horizontal(i, N)
+    while_missing = pl.when(upto.total(GR) == GoodPool).then(_find_last_new(upto)).otherwise(searches)
+    progress = upto.total(pl.when(GR > 0).then(1).otherwise(0))
+    return _give_if_good(divide(while_missing - progress, searches))
+
+
+NoProgress = _declare(
+    "NoProgress",
+    "Searches Without Progress",
+    "iterations k <= i that found no new good document while one was missing / iterations up to i",
+    _count_without_progress,
+    better="down",
+    bounds=("0", "1"),
+    source="the no-progress rule that agents stop loops with, from labels",
+    example=("NoProgress@2", 0.0),
+    null_if=_NULL_IF,
+)
+OverSearch = _declare(
+    "OverSearch",
+    "Over-Search",
+    "(N - l) / N, l = the last iteration that found a new good document; 1 if none did",
+    lambda upto: _give_if_good(divide(i - _find_last_new(upto).fill_null(0), i)),
+    better="down",
+    bounds=("0", "1"),
+    source="over-search as in beta-GRPO, from labels",
+    own=_REL,
+    example=("OverSearch", 0.0),
+    null_if=_NULL_IF,
+    remark="1 is the worst value: no search found a good document",
 )
 _REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 EvidenceRecall = _declare(

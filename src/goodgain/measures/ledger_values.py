@@ -57,12 +57,15 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
     return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
 
 
-def average_queries(values: pl.Series) -> float | None:
+def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
     """Return the mean over queries; None if a query has no value.
+
+    With `null_if`, that of the declaration, it is the mean over the queries with a value.
 
     The sum is exact: it does not depend on the engine or the order of rows.
     """
-    return None if values.null_count() else math.fsum(values.to_list()) / len(values)
+    known = values.drop_nulls() if null_if else values
+    return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:

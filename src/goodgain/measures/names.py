@@ -12,7 +12,7 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import classic, not_in_ir_measures, session_measures
+from goodgain.measures import classic, cube_test, not_in_ir_measures, session_dcg, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
@@ -22,7 +22,7 @@ from goodgain.measures.parameters import check_given, check_parameters, check_re
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 #: The same for those that need all results of all iterations.
-SESSION_MEASURES = session_measures.DECLARED
+SESSION_MEASURES = session_measures.DECLARED | session_dcg.DECLARED | cube_test.DECLARED
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
@@ -39,9 +39,12 @@ def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
     }
 
 
-#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'.
+#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'. These hosts know no null.
 HOST_NAMES: dict[str, GoodGainMeasure] = {
-    name: named for measure in MEASURES.values() for name, named in _name_for_hosts(measure).items()
+    name: named
+    for measure in MEASURES.values()
+    if not measure.declaration.null_if
+    for name, named in _name_for_hosts(measure).items()
 }
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
@@ -138,6 +141,12 @@ def needs_results(measure: ir_measures.Measure) -> bool:
     """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value."""
     declared = _find_meaning(measure)
     return declared is not None and declared.needs_results
+
+
+def find_null_rule(measure: ir_measures.Measure) -> str:
+    """Return which queries have no value of a measure: what follows "null if"; nothing if each has one."""
+    declared = _find_meaning(measure)
+    return "" if declared is None else declared.null_if
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:

@@ -24,6 +24,7 @@ _OPTIONAL_K = ParamInfo(dtype=int, desc="cutoff in ranks")
 _DCG = ParamInfo(
     dtype=str, choices=["log2", "exp-log2"], default="log2", desc="gain of a label: itself, or 2^label - 1"
 )
+MAX_REL = ParamInfo(dtype=(int, float), default=4, desc="largest label of the scale")
 IDEAL = ParamInfo(
     dtype=str,
     choices=["judged", "ranking"],
@@ -207,7 +208,7 @@ _GRADED_IDEAL = ParamInfo(
     default="topk",
     desc="documents of the ideal: those at ranks <= k, those of the ranking, or all judged ones",
 )
-_NULL = "null if a query has results, and none at ranks <= k has a grade; the mean is over the other queries"
+_NULL_IF = "a query has results, and none at ranks <= k has a grade"
 
 
 def _declare_graded(
@@ -219,7 +220,7 @@ def _declare_graded(
         has_value = (ranks.num_seen == 0) | (ranks.total(ranks.judged) > 0)
         return nw.when(has_value).then(formula(ranks))
 
-    return _declare(name, title, definition, compute, **{"remark": _NULL, "family": "graded"} | details)
+    return _declare(name, title, definition, compute, **{"null_if": _NULL_IF, "family": "graded"} | details)
 
 
 GradedP = _declare_graded(
@@ -238,7 +239,7 @@ GradedAP = _declare_graded(
     lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.total(ranks.relevant)),
     example=("GradedAP@3", 0.8333333333333333),
     source="SearchTweak, MAP@k",
-    remark="unlike in AP@k, relevant documents below rank k do not count; " + _NULL,
+    remark="unlike in AP@k, relevant documents below rank k do not count",
 )
 GradedRR = _declare_graded(
     "GradedRR",
@@ -280,5 +281,5 @@ GradednDCG = _declare_graded(
     source="SearchTweak, nDCG(d)@k",
     position=place_for_dcg,
     own={"cutoff": _CUTOFF, "dcg": _DCG, "ideal": _GRADED_IDEAL},
-    remark="nDCG@k uses ideal='judged'; " + _NULL,
+    remark="nDCG@k uses ideal='judged'",
 )

@@ -85,14 +85,34 @@ COMPUTED_RULES: dict[str, Rule] = {
     "p": Rule("a number from 0 to below 1", lambda value: is_number(value) and 0 <= value < 1),
     "beta": Rule("a number from 0 to 10^150", lambda value: is_number(value) and 0 <= value <= _MOST_BETA),
     "recall": Rule("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1),
+    "max_rel": Rule(
+        "the largest label of the scale, above 0 and at most 100", lambda value: is_number(value) and 0 < value <= 100
+    ),
 }
-#: The same for measures of the ledger.
+_FROM_1 = Rule("a whole number from 1", COMPUTED_RULES["cutoff"].allows)
+_BASE = Rule("a base of logarithms, a number above 1", lambda value: is_number(value) and value > 1)
+#: The same for measures of iterations.
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
     "measure": Rule(
         "a measure over one ranking that is computed here, and not a Graded one, such as 'nDCG@10'",
         _is_over_one_ranking,
+    ),
+    "vital": COMPUTED_RULES["judged_only"],
+    "k": _FROM_1,
+    "depth": _FROM_1,
+    "b": _BASE,
+    "bq": _BASE,
+    "gamma": COMPUTED_RULES["recall"],
+    "height": Rule("a number above 0", COMPUTED_RULES["rel"].allows),
+}
+#: (measure, parameter) -> its rule in this measure only.
+RULES_OF_ONE = {
+    ("SessionRBP", "b"): COMPUTED_RULES["recall"],
+    # The ideal session has a weight for each iteration.
+    ("nSessionDCG", "cutoff"): Rule(
+        "a number of iterations, from 1 to 1,000,000", lambda value: type(value) is int and 1 <= value <= 10**6
     ),
 }
 
@@ -120,12 +140,12 @@ _TYPES: dict[Any, Rule] = {
     float: Rule("a number", lambda _: True),
     bool: Rule("True or False", lambda _: True),
 }
-_FROM_1 = Rule("a whole number from 1", lambda value: 1 <= value < _C_INT)
+_C_FROM_1 = Rule("a whole number from 1", lambda value: 1 <= value < _C_INT)
 _BELOW_1 = Rule("a number from 0 to below 1", lambda value: 0 <= value < 1)
 #: Parameter -> its rule in all measures of ir_measures.
 _RULES = {
-    "cutoff": _FROM_1,
-    "rel": _FROM_1,
+    "cutoff": _C_FROM_1,
+    "rel": _C_FROM_1,
     "min_rel": Rule("a whole number from 0, below max_rel", lambda value: 0 <= value < _C_INT),
     "max_rel": Rule("a whole number from 1, above min_rel", lambda value: 1 <= value < _C_INT),
     "p": _BELOW_1,

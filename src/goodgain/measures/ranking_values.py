@@ -43,6 +43,9 @@ class RankedScores:
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.plan = plan_measures(measures)
         self.judgments = judgments
+        for measure in measures:
+            if (declared := find_declaration(measure)) is not None:
+                declared.check_scale(measure, judgments.labels.get_column("relevance"))
         self._judged = self.judgments.count_judged(self.plan.sums.rels)
         self._sums: list[pl.DataFrame] = []
         self._retrieved: list[pl.DataFrame] = []

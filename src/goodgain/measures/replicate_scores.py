@@ -119,7 +119,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
         pl.when(pl.col(results) > 0).then(name).alias(name) for name, results in counts.items()
     )
     known = {name: values.get_column(name).drop_nulls() for name in counts}
-    means = {name: average_queries(of_measure) if len(of_measure) else None for name, of_measure in known.items()}
+    means = {name: average_queries(of_measure) for name, of_measure in known.items()}
     return replace(of, means=of.means | means, _ours=values)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -41,6 +41,41 @@ class Searches:
     qrels: Qrels
     upto: int | None
     parameters: dict[str, Any]
+
+    @cached_property
+    def lengths(self) -> pl.DataFrame:
+        """query_id, T, K: the number of iterations up to `upto`, and `upto` itself; both N without it."""
+        n = pl.col("iteration").max()
+        lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
+        upto = pl.lit(self.upto, pl.Int64)
+        return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
+
+    def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
+        """Return query_id, K, doc_id, relevance, for labels above 0; with `by_subtopic` also subtopic, which is "" without any.
+
+        With subtopics a document has a row for each (`by_subtopic`), or one row with the largest of their labels, or with their
+        sum (`add_subtopics`).
+        """
+        labels, subtopic = (
+            (self.qrels.rows, "iteration") if self.qrels.has_subtopics else (self.qrels.largest, pl.lit(""))
+        )
+        positive = labels.filter(pl.col("relevance") > 0).join(self.lengths, on="query_id", maintain_order="left")
+        key, relevance = ["query_id", "K", "doc_id"], pl.col("relevance").cast(pl.Float64)
+        if by_subtopic:
+            return positive.select(*key, relevance, subtopic=subtopic)
+        return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
+
+    def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
+        """Return the rows up to `upto` with rank, is_new and relevance, which is 0 for negative labels and without one."""
+        rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
+        rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
+        if self.qrels.labels is None:
+            labels, key = self.find_positive(add_subtopics=add_subtopics), ["query_id", "doc_id"]
+        else:
+            labels, key = self.label(), ["query_id", "number", "doc_id"]
+        labelled = rows.join(labels.select(*key, "relevance"), on=key, how="left", maintain_order="left")
+        return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
         """Return query_id, number, doc_id, relevance: the labels that hold at each iteration."""
@@ -103,6 +138,42 @@ def _recall_subtopics(searches: Searches) -> pl.DataFrame:
     return reached.join(number, on="query_id").select("query_id", value=pl.col("found") / pl.col("number"))
 
 
+def _count_nuggets(searches: Searches) -> pl.DataFrame:
+    """Return query_id, subtopic, documents (that support it) and seen, of searched queries with a supported nugget."""
+    labels, vital = (
+        searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration"),
+        searches.qrels.vital,
+    )
+    if searches.parameters.get("vital"):
+        if vital is None:
+            raise InputError(
+                "NuggetRecall(vital=True): these qrels have no column vital, so no nugget is known to be vital. Add the column, "
+                "or leave out vital=True"
+            )
+        labels = labels.join(vital, on=["query_id", "subtopic"], how="semi")
+    rows = searches.rows.filter(pl.col("iteration") <= searches.upto) if searches.upto else searches.rows
+    seen = rows.select("query_id", "doc_id").unique().with_columns(seen=True)
+    labels = labels.join(searches.lengths, on="query_id").join(seen, on=["query_id", "doc_id"], how="left")
+    supports = pl.col("relevance") >= searches.parameters["rel"]
+    nuggets = labels.group_by("query_id", "subtopic", maintain_order=True).agg(
+        documents=supports.sum(), seen=(supports & pl.col("seen").fill_null(False)).sum()
+    )
+    return nuggets.filter((pl.col("documents") > 0).any().over("query_id"))
+
+
+def _recall_nuggets(searches: Searches) -> pl.DataFrame:
+    return _count_nuggets(searches).group_by("query_id").agg(value=(pl.col("seen") > 0).mean())
+
+
+def _cover_nuggets(searches: Searches) -> pl.DataFrame:
+    supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
+    share = pl.col("seen").clip(upper_bound=_ENOUGH) / pl.col("documents").clip(upper_bound=_ENOUGH)
+    return supported.sort("query_id", "subtopic").group_by("query_id").agg(value=share.mean())
+
+
+#: Supporting documents that cover a nugget.
+_ENOUGH = 3
+
 #: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
 _declare = partial(declare, DECLARED, {"better": "up", "family": "session"})
@@ -142,16 +213,49 @@ SubtopicRecall = _declare(
     remark="it needs qrels that were read with labels='subtopic': column 2 is the subtopic",
 )
 
+_NUGGETS = {"rel": ParamInfo(dtype=(int, float), default=1, desc="smallest grade that supports a nugget")} | AT_I
+_NULL_IF = "a query was not searched, or no document supports a nugget of it"
+NuggetRecall = _declare(
+    "NuggetRecall",
+    "Nugget Recall",
+    "nuggets with a document seen by iteration i whose grade is at least rel / nuggets; with vital=True only vital nuggets",
+    _recall_nuggets,
+    bounds=("0", "1"),
+    source="nuggets of TREC RAG (autonuggetizer), with the union of the documents seen",
+    own=_NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
+    example=("NuggetRecall@1", 0.5),
+    labels="subtopic",
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
+    null_if=_NULL_IF,
+)
+NuggetCoverage = _declare(
+    "NuggetCoverage",
+    "Nugget Coverage",
+    "mean over nuggets of min(supporting documents seen by iteration i, 3) / min(supporting documents of the qrels, 3); nuggets "
+    "without a supporting document do not count",
+    _cover_nuggets,
+    bounds=("0", "1"),
+    source="RAVine (arXiv 2507.16725)",
+    own=_NUGGETS,
+    example=("NuggetCoverage@1", 0.5),
+    labels="subtopic",
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
+    null_if=_NULL_IF,
+)
+
 
 class SessionScores:
     """The values of session measures, for a run that comes in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels) -> None:
-        if not qrels.has_subtopics and any(measure.declaration.labels for measure in measures):
+        lacking = [measure.NAME for measure in measures if measure.declaration.labels and not qrels.has_subtopics]
+        if lacking:
             raise InputError(
-                "SubtopicRecall: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
+                f"{lacking[0]}: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
+        for measure in measures:
+            measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))
         self._measures = measures
         self._qrels = qrels
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
@@ -177,4 +281,5 @@ class SessionScores:
         for name, parts in self._values.items():
             values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])
             found = found.join(values.rename({"value": name}), on="query_id", how="left", maintain_order="left")
-        return found.fill_null(0.0)
+        always = [str(measure) for measure in self._measures if not measure.declaration.null_if]
+        return found.with_columns(pl.col(always).fill_null(0.0))

@@ -6,6 +6,7 @@ engine, where one group-by reduces them to one row per query.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -236,6 +237,13 @@ class Ranks:
         name = f"{self._position} {self._num_rel}"
         self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
         return nw.col(name)
+
+    def product_before(self, x: nw.Expr) -> nw.Expr:
+        """Return the product of x over the ranks before k; x must be above 0, and is 1 for a document without a label."""
+        name = f"{self._name} product {len(self._sums.windows)}"
+        logarithm = x.log(math.e).fill_null(0.0)
+        self._sums.windows[name] = logarithm.cum_sum().over("query", order_by=self._position) - logarithm
+        return nw.col(name).exp()
 
     @property
     def num_rel(self) -> nw.Expr:

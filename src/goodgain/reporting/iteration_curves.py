@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def tabulate_curve(
             ]
             for name, counts in counted.items()
         }
-    points = (point for name, several in of_runs.items() for point in _average_runs(name, several))
+    points = (point for name, several in of_runs.items() for point in _average_runs(name, several, measures))
     schema = _COLUMNS if over is None else _SPEND_COLUMNS
     schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
     rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=schema)
@@ -163,22 +164,27 @@ def _list_spends(
 ) -> Iterator[_Place]:
     """Yield the spends of a run."""
     values = make_finite(running_values(measures, counts))
-    for spend, found, searching in list_values_at_spends(values, spends, chosen):
+    before = {str(measure): math.nan if measure.declaration.null_if else 0.0 for measure in measures}
+    for spend, found, searching in list_values_at_spends(values, spends, chosen, before):
         yield {"over": over, "spend": spend}, found, searching
 
 
-def _average_runs(system: str, runs: Sequence[Iterator[_Place]]) -> Iterator[_Point]:
+def _average_runs(
+    system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
+) -> Iterator[_Point]:
     """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
     for places in zip(*runs, strict=True):
-        columns, measures, _ = places[0]
+        columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
-        for measure in measures:
+        for measure, null_if in ((str(one), one.declaration.null_if) for one in measures):
             of_runs = [found[measure] for _, found, _ in places]
             values = pl.select(pl.mean_horizontal(*of_runs)).to_series()
+            values = values.drop_nulls() if null_if else values
             row = {"system": system, "measure": measure, **columns, "mean": average_queries(values)}
             row |= {"searching": int(searching.sum()), "queries": len(values)}
             if len(of_runs) > 1:
-                means = [mean for of_run in of_runs if (mean := average_queries(of_run)) is not None]
+                averages = (average_queries(of_run, null_if=null_if) for of_run in of_runs)
+                means = [mean for mean in averages if mean is not None]
                 row |= {"least": min(means, default=None), "most": max(means, default=None)}
             yield row, values.fill_null(float("nan")).to_numpy()
 
@@ -188,9 +194,13 @@ def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dic
     if not settings.resamples:
         yield from (row for row, _ in points)
         return
-    for first in points:
-        rows, values = zip(first, *islice(points, _CELLS // len(first[1])), strict=True)
-        level = 1 - settings.alpha
-        ends = bootstrap_interval(np.stack(values), level=level, seed=settings.seed, resamples=settings.resamples)
-        for row, low, high in zip(rows, *ends, strict=True):
-            yield row | {"low": low, "high": high}
+    for queries, some in groupby(points, key=lambda point: len(point[1])):
+        while chunk := list(islice(some, _CELLS // max(queries, 1) + 1)):
+            rows, values = zip(*chunk, strict=True)
+            if not queries:
+                yield from rows
+                continue
+            level = 1 - settings.alpha
+            ends = bootstrap_interval(np.stack(values), level=level, seed=settings.seed, resamples=settings.resamples)
+            for row, low, high in zip(rows, *ends, strict=True):
+                yield row | {"low": low, "high": high}

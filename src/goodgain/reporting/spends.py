@@ -198,11 +198,11 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 
 
 def list_values_at_spends(
-    values: pl.DataFrame, spends: Spends, chosen: Iterable[float]
+    values: pl.DataFrame, spends: Spends, chosen: Iterable[float], before: Mapping[str, float]
 ) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
     """Yield each spend, the values of all queries at it, and which queries spend at least this.
 
-    `values` has query_id, iteration, and a column for each measure.
+    `values` has query_id, iteration, and a column for each measure; `before` has the value of each before the first search.
     """
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
@@ -215,6 +215,8 @@ def list_values_at_spends(
         # a sum of costs can miss a spend that was given, by rounding
         reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
         last = np.where(reached > 0, starts + reached - 1, 0)
-        found = {name: np.where(reached > 0, of[last] if len(of) else 0.0, 0.0) for name, of in columns.items()}
+        found = {
+            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
+        }
         searching = pl.Series(totals * (1 + RESIDUE) >= spend)
         yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching

@@ -1,0 +1,159 @@
+"""DCG and RBP over a whole session, with discounts by iteration and by rank: each measure is one declaration."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+from ir_measures.measures import ParamInfo
+
+from goodgain.measures.declaration import Declaration, SessionMeasure, declare
+from goodgain.measures.good_gain import AT_I
+from goodgain.measures.not_in_ir_measures import MAX_REL
+from goodgain.measures.session_measures import Searches
+
+#: The results of an iteration that count with conv='jiang', unless k is given.
+_JIANGS_K = 9
+
+
+def _weigh(parameters: dict[str, Any]) -> pl.Expr:
+    """Return the weight of a rank in an iteration."""
+    rank, iteration, b, bq = pl.col("rank"), pl.col("iteration"), float(parameters["b"]), float(parameters["bq"])
+    if parameters["conv"] == "dd":
+        return 1 / ((1 + rank.log(b)) * (1 + iteration.log(bq)))
+    return 1 / ((rank + b - 1).log(b) * (iteration + bq - 1).log(bq))
+
+
+def _count_results(parameters: dict[str, Any]) -> int | None:
+    """Return how many results of an iteration count; None for all."""
+    number: int | None = parameters.get("k", _JIANGS_K if parameters["conv"] == "jiang" else None)
+    return number
+
+
+def _compute_dcg(searches: Searches) -> pl.DataFrame:
+    is_dd, label = searches.parameters["conv"] == "dd", pl.col("relevance")
+    rows, number = searches.label_rows(add_subtopics=is_dd), _count_results(searches.parameters)
+    rows = rows if number is None else rows.filter(pl.col("rank") <= number)
+    gain = pl.when("is_new").then(label).otherwise(0.0) if is_dd else 2.0**label - 1
+    return rows.group_by("query_id", maintain_order=True).agg(value=(gain * _weigh(searches.parameters)).sum())
+
+
+def _normalise_dcg(searches: Searches) -> pl.DataFrame:
+    is_dd, label = searches.parameters["conv"] == "dd", pl.col("relevance")
+    gains = searches.find_positive(add_subtopics=is_dd).sort("query_id", label, descending=[False, True])
+    place = pl.int_range(1, pl.len() + 1).over("query_id")
+    gains = gains.select("query_id", "K", place=place, gain=label if is_dd else 2.0**label - 1)
+    if gains.is_empty():
+        return gains.select("query_id", value="gain")
+    weights = pl.concat(
+        _weigh_places(number, gains["place"].max(), searches.parameters) for number in gains["K"].unique()
+    )
+    product = (pl.col("gain") * pl.col("weight")).sum()
+    ideal = gains.join(weights, on=["K", "place"]).sort("query_id", "place").group_by("query_id").agg(ideal=product)
+    values = _compute_dcg(searches).join(ideal, on="query_id")
+    return values.select("query_id", value=pl.col("value") / pl.col("ideal"))
+
+
+def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.DataFrame:
+    """Return K, place, weight: the weights of the `most` largest gains in an ideal session of `number` iterations."""
+    results, times = _count_results(parameters) or most, 1.0
+    if parameters["conv"] == "dd":
+        depth = min(results, parameters["depth"])
+        # The m * r - 1 slots at earlier iterations and ranks weigh at least as much as a slot.
+        slots = [(m, r) for m in range(1, min(number, most) + 1) for r in range(1, min(depth, most // m) + 1)]
+    else:  # each iteration returns the best documents again
+        slots, bq = [(1, r) for r in range(1, min(results, most) + 1)], float(parameters["bq"])
+        times = math.fsum(1 / math.log(m + bq - 1, bq) for m in range(1, number + 1))
+    frame = pl.DataFrame(slots, schema=["iteration", "rank"], orient="row")
+    weights = frame.select(weight=_weigh(parameters) * times).sort("weight", descending=True)
+    return weights.select("weight", K=pl.lit(number, pl.Int64), place=pl.int_range(1, pl.len() + 1))
+
+
+def _average_dcg(searches: Searches) -> pl.DataFrame:
+    values = _compute_dcg(searches).join(searches.lengths, on="query_id")
+    return values.select("query_id", value=pl.col("value") / pl.col("T"))
+
+
+def _compute_rbp(searches: Searches) -> pl.DataFrame:
+    b, p, max_rel = (float(searches.parameters[name]) for name in ("b", "p", "max_rel"))
+    onwards, down = (p - b * p) / (1 - b * p), b * p
+    weight = pl.lit(onwards).pow(pl.col("iteration") - 1) * pl.lit(down).pow(pl.col("rank") - 1)
+    gain = (2.0 ** pl.col("relevance") - 1) / 2.0**max_rel
+    rows = searches.label_rows().group_by("query_id", maintain_order=True)
+    return rows.agg(value=(gain * weight).sum() * (1 - p))
+
+
+#: The declaration of every measure below, by name.
+DECLARED: dict[str, Declaration] = {}
+_CONV = {
+    "conv": ParamInfo(
+        dtype=str,
+        choices=["dd", "jiang"],
+        default="dd",
+        desc="'dd': a document counts its label, once (with subtopics the sum of its labels), and rank r of iteration m is "
+        "divided by (1 + log_b r)(1 + log_bq m); 'jiang': it counts 2^label - 1 each time, divided by "
+        "log_b(r + b - 1) log_bq(m + bq - 1)",
+    ),
+    "k": ParamInfo(dtype=int, desc="results of an iteration that count; by default 9 with conv='jiang', else all"),
+    "b": ParamInfo(dtype=(int, float), default=2, desc="base of the logarithm of ranks"),
+    "bq": ParamInfo(dtype=(int, float), default=4, desc="base of the logarithm of iterations"),
+}
+_DD = "TREC Dynamic Domain 2017, sDCG and nsDCG of its scorer"
+_JIANG = "conv='jiang': Järvelin et al., ECIR 2008, in the form of Jiang and Allan, ICTIR 2016"
+_COMMON = {"better": "up", "bounds": ("0", ""), "family": "session", "own": AT_I | _CONV, "source": f"{_DD}; {_JIANG}"}
+
+
+def _declare(*parts: Any, **details: Any) -> SessionMeasure:
+    made: SessionMeasure = declare(DECLARED, _COMMON, *parts, **details)
+    return made
+
+
+SessionDCG = _declare(
+    "SessionDCG",
+    "Session DCG",
+    "sum over iterations m <= i and ranks r of gain / (discount of r * discount of m)",
+    _compute_dcg,
+    example=("SessionDCG@2", 3.6666666666666665),
+    remark="negative labels count 0, and rel has no effect; SDCG of ir_measures is another measure, scaled DCG",
+)
+nSessionDCG = _declare(  # noqa: N816  # the n of nDCG
+    "nSessionDCG",
+    "Normalised Session DCG",
+    "SessionDCG@i / that of an ideal session of i iterations, also if the query has fewer; 0 without a label above 0",
+    _normalise_dcg,
+    own=AT_I | _CONV | {"depth": ParamInfo(dtype=int, default=5, desc="results in an ideal iteration, with conv='dd'")},
+    example=("nSessionDCG@2", 0.6875),
+    remark="the ideal of conv='dd' puts each document into the best slot, that of conv='jiang' returns the best k documents in "
+    "every iteration; with more than `depth` results in an iteration a value can be above 1",
+)
+SessionDCGq = _declare(
+    "SessionDCGq",
+    "Session DCG per iteration",
+    "SessionDCG@i / iterations up to i, iterations without results included",
+    _average_dcg,
+    own=AT_I | _CONV | {"conv": ParamInfo(**{**vars(_CONV["conv"]), "default": "jiang"})},
+    example=("SessionDCGq@2", 7.3299158704764995),
+    source="sDCG/q: Kanoulas et al., SIGIR 2011, in the form of Jiang and Allan, ICTIR 2016",
+    remark="conv is 'jiang' by default, unlike in SessionDCG",
+)
+SessionRBP = _declare(
+    "SessionRBP",
+    "Session Rank-Biased Precision",
+    "(1 - p) * sum over iterations m <= i and ranks r of ((p - bp) / (1 - bp))^(m - 1) (bp)^(r - 1) j, j = (2^label - 1) / "
+    "2^max_rel",
+    _compute_rbp,
+    bounds=("0", "1"),
+    own=AT_I
+    | {
+        "b": ParamInfo(
+            dtype=(int, float), default=0.8, desc="how much a user prefers the next result to the next search"
+        ),
+        "p": ParamInfo(dtype=(int, float), default=0.9, desc="persistence"),
+        "max_rel": MAX_REL,
+    },
+    example=("SessionRBP@2", 0.0805535714285714),
+    source="Lipani, Carterette and Yilmaz, ICTIR 2019, recalled and not compared with the paper",
+    remark="a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
+    "it is RBP of the first iteration",
+)

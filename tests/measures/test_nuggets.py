@@ -1,0 +1,175 @@
+"""NuggetRecall and NuggetCoverage against their definitions; tables of nuggets and autonuggetizer's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import ir_measures
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.measures.names import parse_measure
+from tests.measures.test_session_measures import frame_of, random_searches
+from tests.support.command import run_command
+from tests.support.counts import how_many
+
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+Row = tuple[str, str, str, float, int]  # query, nugget, document, grade, vital
+COLUMNS = ["query_id", "nugget_id", "doc_id", "grade", "vital"]
+
+
+def make_table(rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def wanted(name: str, rows: list[Row], query: str, searches: list[list[str]], rel: float) -> float | None:
+    """The value from the definitions; None for null."""
+    if not searches:
+        return None
+    seen = {doc for documents in searches for doc in documents}
+    values, coverages = [], []
+    for nugget in {row[1] for row in rows if row[0] == query}:
+        of = [row for row in rows if row[:2] == (query, nugget)]
+        if "vital" in name and not any(row[4] for row in of):
+            continue
+        supporting = {row[2] for row in of if row[3] >= rel}
+        values.append((bool(supporting), bool(supporting & seen)))
+        if supporting:
+            coverages.append(min(len(supporting & seen), 3) / min(len(supporting), 3))
+    if not any(supported for supported, _ in values):
+        return None
+    return sum(coverages) / len(coverages) if "Coverage" in name else sum(found for _, found in values) / len(values)
+
+
+def test_values_are_those_of_the_definitions() -> None:
+    random = Random(4)
+    for _ in range(how_many(4, full=40)):
+        searched = random_searches(random)
+        rows = [
+            (query, f"n{n}", doc, random.choice((-1.0, 0, 0, 1, 2)), int(n == 0 or (n == 1 and doc == "a")))
+            for query in "pqrstu"
+            for n in range(random.randint(1, 4))
+            for doc in random.sample("abcdefgh", random.randint(1, 6))
+        ]
+        qrels = gg.read_qrels(make_table(rows), labels="subtopic")
+        for name, rel in (
+            ("NuggetRecall", 1),
+            ("NuggetRecall(rel=2)", 2),
+            ("NuggetRecall(vital=True)", 1),
+            ("NuggetCoverage", 1),
+        ):
+            for at in (None, 1, 2, 9):
+                asked = name + (f"@{at}" if at else "")
+                for query, _, value in gg.evaluate(qrels, frame_of(searched), asked).per_query.iter_rows():
+                    expected = wanted(name, rows, query, searched.get(query, [])[:at], rel)
+                    assert value == (None if expected is None else pytest.approx(expected)), (asked, query)
+
+
+def test_nulls_are_left_out_of_the_mean_in_every_door() -> None:
+    rows: list[Row] = [("q", "1", "a", 2, 1), ("q", "2", "b", 1, 0), ("r", "1", "a", 0, 1), ("s", "1", "a", 2, 1)]
+    qrels, run = gg.read_qrels(make_table(rows), labels="subtopic"), frame_of({"q": [["a"]], "r": [["a"]]})
+    scores = gg.evaluate(qrels, run, "NuggetRecall@1 CT@1")
+    assert scores["NuggetRecall@1"] == 0.5
+    assert scores.signature["without_value"] == ["NuggetRecall@1:2"]
+    asked = parse_measure("NuggetRecall@1")
+    assert ir_measures.calc_aggregate([asked], qrels, gg.read_run(run)) == {asked: 0.5}
+    compared = gg.compare(qrels, {"a": run, "b": frame_of({"q": [["a", "b"]]})}, "NuggetRecall@1")
+    assert compared.pairs.select("queries", "difference").row(0) == (1, 0.5)
+
+
+def test_qrels_without_nuggets_or_without_vital_are_refused() -> None:
+    run = frame_of({"q": [["a"]]})
+    with pytest.raises(gg.InputError, match=r"NuggetRecall: these qrels have no subtopics.*labels='subtopic'"):
+        gg.evaluate({"q": {"a": 1}}, run, "NuggetRecall@1")
+    table = make_table([("q", "1", "a", 2, 1)]).drop("vital")
+    with pytest.raises(gg.InputError, match="no column vital"):
+        gg.evaluate(table, run, "NuggetRecall(vital=True)@1", labels="subtopic")
+    assert gg.evaluate(table, run, "NuggetRecall@1", labels="subtopic")["NuggetRecall@1"] == 1
+
+
+def test_other_measures_take_the_largest_grade_of_a_document() -> None:
+    table = make_table([("q", "1", "a", 1, 1), ("q", "2", "a", 2, 0), ("q", "2", "b", 0, 0)])
+    assert gg.evaluate(table, frame_of({"q": [["a", "b"]]}), "CG", labels="subtopic")["CG"] == 2
+
+
+def test_tables_in_files_are_read(tmp_path: Path) -> None:
+    table = make_table([("q", "1", "a", 2, 1), ("q", "2", "b", 1, 0)])
+    table.write_csv(tmp_path / "nuggets.csv")
+    table.write_parquet(tmp_path / "nuggets.parquet")
+    for file in ("nuggets.csv", "nuggets.parquet"):
+        qrels = gg.read_qrels(tmp_path / file, labels="subtopic")
+        assert gg.evaluate(qrels, frame_of({"q": [["b"]]}), "NuggetRecall NuggetRecall(vital=True)").mean() == {
+            "NuggetRecall": 0.5,
+            "NuggetRecall(vital=True)": 0,
+        }
+
+
+def write_assignments(path: Path, **changes: object) -> Path:
+    """What `nuggetizer assign --input-kind retrieval` writes: a record for each query and document."""
+    grades = {"d1": ("support", "not_support"), "d2": ("partial_support", "support")}
+    records = [
+        {
+            "text": "what is it",
+            "qid": "q1",
+            "candidate_text": "...",
+            "docid": doc,
+            "nuggets": [
+                {"text": text, "importance": importance, "assignment": grade}
+                for text, importance, grade in zip(("it is A", "it has B"), ("vital", "okay"), of, strict=True)
+            ],
+        }
+        for doc, of in grades.items()
+    ]
+    records[1] |= changes
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_autonuggetizers_assignments_are_read(tmp_path: Path) -> None:
+    path = write_assignments(tmp_path / "assigned.jsonl")
+    qrels = gg.read_qrels(path, labels="subtopic")
+    assert sorted(qrels.rows.select("query_id", "iteration", "doc_id", "relevance").rows()) == [
+        ("q1", "it has B", "d1", 0),
+        ("q1", "it has B", "d2", 2),
+        ("q1", "it is A", "d1", 2),
+        ("q1", "it is A", "d2", 1),
+    ]
+    assert qrels.vital is not None and qrels.vital.rows() == [("q1", "it is A")] and qrels.name == "assigned"
+    (tmp_path / "agent.run").write_text("q1 1 d1 1 1 t\nq1 2 d2 1 1 t\n")
+    arguments = [
+        "evaluate",
+        path,
+        tmp_path / "agent.run",
+        "NuggetRecall@1 NuggetRecall(rel=2)@2",
+        "--labels",
+        "subtopic",
+    ]
+    done = run_command(*arguments, "-o", "jsonl")
+    assert [json.loads(line)["value"] for line in done.stdout.splitlines()] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nuggets": [{"text": "A", "assignment": "maybe"}]}, "line 2: a nugget needs a text, and one of support"),
+        ({"nuggets": None}, "line 2: is not a record of assignments"),
+        ({"nuggets": ["A"]}, "line 2: a nugget needs a text"),
+    ],
+)
+def test_faults_name_their_line(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(gg.InputError, match=message):
+        gg.read_qrels(write_assignments(tmp_path / "a.jsonl", **changes), labels="subtopic")
+
+
+def test_assignments_of_answers_are_refused(tmp_path: Path) -> None:
+    record = {
+        "qid": "q",
+        "answer_text": "A",
+        "nuggets": [{"text": "A", "importance": "vital", "assignment": "support"}],
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(gg.InputError, match="to an answer, not to a document"):
+        gg.read_qrels(tmp_path / "a.jsonl", labels="subtopic")
