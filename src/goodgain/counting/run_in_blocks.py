@@ -100,6 +100,8 @@ class RunFile:
 
 def select_queries(run: Run, query_ids: pl.Series) -> Run:
     """Return the run of some queries."""
+    if run.unpaged is not None and run.reading.page is not None:
+        return cut_run(select_queries(run.unpaged, query_ids), run.reading.page)
     rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
     selected = run.with_frame(rows.to_native())
     selected.never_searched = run.never_searched.filter(run.never_searched.is_in(query_ids.implode()))

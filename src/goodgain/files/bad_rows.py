@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import Content
 from goodgain.options import spell
-from goodgain.schema import BLANKS, COMMENT
+from goodgain.schema import BLANKS, COMMENT, EMPTY_DOC, Table
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -223,3 +223,21 @@ class BadLines:
         """Give one notice, if any line was left out."""
         if self._count:
             warn_of_skipped(self._label, self._count, self._places, "line")
+
+
+def find_problems(frame: Frame, table: Table) -> list[Problem]:
+    """Return the faults to look for in a row: a missing id or number, or a number that is not finite."""
+    problems: list[Problem] = []
+    numbers: list[Problem] = []
+    for name, dtype in frame.collect_schema().items():
+        if dtype.is_numeric() and name != "iteration":
+            wrong = nw.lit(False) if name in table.nullable else nw.col(name).is_null()
+            if dtype.is_float():
+                wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
+            numbers.append((wrong, f"has a {name} that is not a finite number"))
+        elif name == "iteration":
+            is_result = nw.col("doc_id") != EMPTY_DOC  # else the row says that its query never searched
+            problems.append((nw.col(name).is_null() & is_result, "has no iteration"))
+        elif name not in table.nullable:
+            problems.append(lacks(name))
+    return problems + numbers

@@ -16,10 +16,8 @@ from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import (
     Frame,
     FrameRows,
-    Problem,
     RowSource,
     TextLines,
-    lacks,
     number_lines,
     number_rows,
 )
@@ -29,7 +27,7 @@ from goodgain.files.opening import Content, container, read_lines, separator_by_
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.options import spell
-from goodgain.schema import BEIR, EMPTY_DOC, NUGGETS, QRELS, RUN, UNLABELLED, Table
+from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
@@ -387,21 +385,3 @@ def _write_whole_numbers(column: nw.Expr) -> nw.Expr:
     is_whole = in_range & (safe.cast(nw.Int64).cast(nw.Float64) == number)
     whole = safe.cast(nw.Int64).cast(nw.String)
     return nw.when(is_whole).then(whole).otherwise(number.cast(nw.String)).alias("iteration")
-
-
-def find_problems(frame: Frame, table: Table) -> list[Problem]:
-    """Return the faults to look for in a row: a missing id or number, or a number that is not finite."""
-    problems: list[Problem] = []
-    numbers: list[Problem] = []
-    for name, dtype in frame.collect_schema().items():
-        if dtype.is_numeric() and name != "iteration":
-            wrong = nw.lit(False) if name in table.nullable else nw.col(name).is_null()
-            if dtype.is_float():
-                wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
-            numbers.append((wrong, f"has a {name} that is not a finite number"))
-        elif name == "iteration":
-            is_result = nw.col("doc_id") != EMPTY_DOC  # else the row says that its query never searched
-            problems.append((nw.col(name).is_null() & is_result, "has no iteration"))
-        elif name not in table.nullable:
-            problems.append(lacks(name))
-    return problems + numbers

@@ -18,6 +18,7 @@ from goodgain.files.bad_rows import (
     Problem,
     RowSource,
     check_rows,
+    find_problems,
     number_lines,
     number_rows,
 )
@@ -33,7 +34,6 @@ from goodgain.formats.any_source import (
     exists,
     find_columns,
     find_header,
-    find_problems,
     is_of_tasks,
     open_source,
     warn_of_understood_columns,
@@ -295,13 +295,9 @@ def load_qrels(
         dataset_id, columns = str(source), None
         source = read_judged_data_set(dataset_id)
     assigned = read_assignments(source)
+    given = source if assigned is None else assigned
     name, (opened, rows, found), is_text = open_source(
-        source if assigned is None else assigned,
-        QRELS,
-        errors=errors,
-        columns=check_columns(columns),
-        label=label,
-        subtopics=labels == "subtopic",
+        given, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=labels == "subtopic"
     )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
@@ -310,8 +306,8 @@ def load_qrels(
     check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
     details: dict[str, Any] = {"rows": all_rows, "renamed": found.renamed, "ungraded": ungraded}
-    name = name if assigned is None else stem(Path(source))
-    details |= {"name": dataset_id or name, "has_subtopics": labels == "subtopic", "vital": vital}
+    details |= {"name": dataset_id or (name if assigned is None else stem(Path(source))), "vital": vital}
+    details["has_subtopics"] = labels == "subtopic"
     return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
 
 

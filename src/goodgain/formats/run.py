@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Frame, RowSource, check_rows
+from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
@@ -21,7 +21,6 @@ from goodgain.formats.any_source import (
     cast_to_table,
     check_columns,
     check_columns_used,
-    find_problems,
     open_source,
     warn_of_understood_columns,
 )

@@ -71,6 +71,7 @@ _COMMON = {
         "gamma": ParamInfo(dtype=(int, float), default=0.5, desc="discount of each further document of a subtopic"),
         "height": ParamInfo(dtype=(int, float), default=5, desc="gain that fills a subtopic"),
     },
+    "by_iteration": True,
     "remark": "labels count linearly, negative ones 0, and rel has no effect; qrels without subtopics are one subtopic; a document "
     "that comes again adds nothing",
 }

@@ -229,6 +229,7 @@ NoProgress = _declare(
     bounds=("0", "1"),
     source="the no-progress rule that agents stop loops with, from labels",
     example=("NoProgress@2", 0.0),
+    by_iteration=True,
     null_if=_NULL_IF,
 )
 OverSearch = _declare(
@@ -241,6 +242,7 @@ OverSearch = _declare(
     source="over-search as in beta-GRPO, from labels",
     own=_REL,
     example=("OverSearch", 0.0),
+    by_iteration=True,
     null_if=_NULL_IF,
     remark="1 is the worst value: no search found a good document",
 )

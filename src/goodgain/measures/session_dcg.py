@@ -101,7 +101,14 @@ _CONV = {
 }
 _DD = "TREC Dynamic Domain 2017, sDCG and nsDCG of its scorer"
 _JIANG = "conv='jiang': Järvelin et al., ECIR 2008, in the form of Jiang and Allan, ICTIR 2016"
-_COMMON = {"better": "up", "bounds": ("0", ""), "family": "session", "own": AT_I | _CONV, "source": f"{_DD}; {_JIANG}"}
+_COMMON = {
+    "better": "up",
+    "bounds": ("0", ""),
+    "family": "session",
+    "own": AT_I | _CONV,
+    "source": f"{_DD}; {_JIANG}",
+    "by_iteration": True,
+}
 
 
 def _declare(*parts: Any, **details: Any) -> SessionMeasure:
