@@ -19,7 +19,9 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, flags=re.MULTIL
 
 def commands(kind: str, text: str = TEXT) -> list[list[str]]:
     blocks = "".join(re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL))
-    return [shlex.split(line) for line in re.findall(r"^(?:\$ )?goodgain (.*?)(?: 2> .*)?$", blocks, flags=re.MULTILINE)]
+    return [
+        shlex.split(line) for line in re.findall(r"^(?:\$ )?goodgain (.*?)(?: 2> .*)?$", blocks, flags=re.MULTILINE)
+    ]
 
 
 @pytest.fixture
