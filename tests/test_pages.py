@@ -56,6 +56,26 @@ def test_the_examples_with_ranx_print_what_the_page_shows(path: Path, tmp_path: 
     check_examples(path, tmp_path)
 
 
+#: The questions that people bring, each a page.
+QUESTIONS = {
+    "two_logs": "Is my agent better?",
+    "without_iterations": "My run has no iterations",
+    "labels": "My labels are 0 and 1",
+    "labelling": "Nothing is judged",
+    "gate": "In the pull request",
+    "paper": "For the paper",
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_page_of_a_question_ends_with_a_table_or_picture_and_what_to_decide(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {QUESTIONS[name]}\n")
+    *shown, decision = page.rpartition("\n## ")[2].strip().split("\n\n")
+    assert decision.startswith("**Decide**: ")
+    assert any(part.startswith(("|", "![")) for part in shown)
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_block_is_an_example_that_runs(path: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)

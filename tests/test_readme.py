@@ -90,6 +90,11 @@ def test_headings_that_say_a_number_have_as_many() -> None:
     assert len(re.findall(r"^\| [a-z]", sections["Eight words"], flags=re.MULTILINE)) == 8
 
 
+def test_the_readme_leads_to_the_pages_in_five_groups() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", README.partition("## Where to go next")[2].partition("\n## ")[0], re.MULTILINE)
+    assert rows == ["start", "from logs to runs", "score and compare", "judge", "reference"]
+
+
 def test_the_readme_has_at_most_120_lines() -> None:
     assert len(README.splitlines()) <= 120
 
