@@ -124,12 +124,12 @@ def test_every_measure_has_a_row_in_the_page_on_measures() -> None:
     )
 
 
-def test_every_measure_has_a_row_in_the_page_on_ranx() -> None:
+def test_every_measure_has_a_row_in_the_table_of_ranx() -> None:
     same_names(
         (f"| `{name}` | {measure} | {measure.declaration.arrow} |" for name, measure in HOST_NAMES.items()),
-        re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/ranx.md"), flags=re.MULTILINE),
-        "docs/ranx.md lacks a row in its table of names: add {0}",
-        "docs/ranx.md has a row for a name that does not exist: remove {0}",
+        re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/hosts.md"), flags=re.MULTILINE),
+        "docs/hosts.md lacks a row in its table of names: add {0}",
+        "docs/hosts.md has a row for a name that does not exist: remove {0}",
     )
 
 

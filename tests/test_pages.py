@@ -5,6 +5,7 @@ python -m tests.test_pages docs/format.md ...      # writes what they print now 
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 import tempfile
@@ -20,8 +21,10 @@ ELSEWHERE = {
     "command_line": "tests/test_readme.py",
     "labelling": "tests/labelling/test_page.py",
 }
-#: Pages whose examples need packages that only `make test-hosts` installs, or that a new Python lacks.
-NEEDS = {"hosts_agents": ("inspect_ai", "mlflow"), "pyterrier": ("pyterrier",)}
+#: Pages whose examples need packages that only `make test-hosts` installs.
+NEEDS = {"hosts_agents": ("inspect_ai", "mlflow")}
+#: The last section of a page, and the package that it needs and a new Python lacks: without it the page ends before.
+LAST_SECTION = {"hosts": ("\n## PyTerrier\n", "pyterrier")}
 PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.stem not in ELSEWHERE)
 PAGES.append(ROOT / "docs" / "traces" / "README.md")
 #: ranx compiles for half a minute in each process: tests with ranx in their name share one (tests/conftest.py).
@@ -34,6 +37,10 @@ def check_examples(path: Path, folder: Path) -> None:
             package, reason=f"{package} is not installed here (make test-hosts has inspect_ai and mlflow)"
         )
     page = path.read_text(encoding="utf-8")
+    heading, package = LAST_SECTION.get(path.stem, ("", ""))
+    if package and importlib.util.find_spec(package) is None:
+        page, section, _ = page.partition(heading)
+        assert section
     assert printed_now(page, copy_checkout(folder)) == page
 
 
@@ -47,6 +54,26 @@ def test_the_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("path", WITH_RANX, ids=lambda path: path.stem)
 def test_the_examples_with_ranx_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
     check_examples(path, tmp_path)
+
+
+#: The questions that people bring, each a page.
+QUESTIONS = {
+    "two_logs": "Is my agent better?",
+    "without_iterations": "My run has no iterations",
+    "labels": "My labels are 0 and 1",
+    "labelling": "Nothing is judged",
+    "gate": "In the pull request",
+    "paper": "For the paper",
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_page_of_a_question_ends_with_a_table_or_picture_and_what_to_decide(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {QUESTIONS[name]}\n")
+    *shown, decision = page.rpartition("\n## ")[2].strip().split("\n\n")
+    assert decision.startswith("**Decide**: ")
+    assert any(part.startswith(("|", "![")) for part in shown)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

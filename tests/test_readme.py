@@ -87,7 +87,12 @@ def test_headings_that_say_a_number_have_as_many() -> None:
         r"```(?:sh|python)\n(.*?)```", sections["Two commands"] + sections["Six lines of Python"], re.DOTALL
     )
     assert [len([line for line in block.splitlines() if line]) for block in code] == [2, 6]
-    assert len(re.findall(r"^\| [a-z]", sections["Five words"], flags=re.MULTILINE)) == 5
+    assert len(re.findall(r"^\| [a-z]", sections["Eight words"], flags=re.MULTILINE)) == 8
+
+
+def test_the_readme_leads_to_the_pages_in_five_groups() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", README.partition("## Where to go next")[2].partition("\n## ")[0], re.MULTILINE)
+    assert rows == ["start", "from logs to runs", "score and compare", "judge", "reference"]
 
 
 def test_the_readme_has_at_most_120_lines() -> None:

@@ -97,5 +97,5 @@ def test_the_page_says_that_a_baseline_marks_the_larger_value_as_the_better_one(
     worse = pd.concat([RESULTS, RESULTS[:2].assign(iteration=3, score=0.1)])
     found = pt.Experiment([RESULTS, worse], TOPICS, QRELS, [gg.SRR], names=["a", "b"], baseline=0)
     assert found.iloc[1]["SRR"] > found.iloc[0]["SRR"] and found.iloc[1]["SRR +"] == 1
-    page = (Path(__file__).parents[2] / "docs" / "pyterrier.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "hosts.md").read_text()
     assert "`baseline=`" in page and "lower is better" in page
