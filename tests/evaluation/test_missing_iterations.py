@@ -276,7 +276,7 @@ def test_every_command_names_the_run_without_iterations_once(
     def run(old: str) -> list[str]:
         printed = run_command(*(files[old if word == "OLD" else word] if word in files else word for word in command))
         assert printed.returncode == 0, printed.stderr
-        return [line for line in printed.stderr.splitlines() if "no iterations" in line]
+        return [line for line in printed.stderr.splitlines() if "no iterations in this run" in line]
 
     assert run("OLD") == [f"notice: old: {NOTICE}"]
     with large_files(monkeypatch):

@@ -50,14 +50,15 @@ def warn_of_run(
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
     """Return in how many of some queries addresses that are new for each call stand in two iterations or more.
 
-    A large file or an engine is asked for them if its sample has one.
+    A large file is read for them if its sample has one. A lazy frame finds them itself, and only their places leave it.
     """
-    ids = (run.rows if isinstance(run, Run) and not run.lives_on_engine else sample_rows(run)).get_column("doc_id")
-    if not ids.str.starts_with("https://").any():
+    is_lazy = isinstance(run, Run) and not isinstance(run.frame, pl.DataFrame)
+    ids = pl.Series() if is_lazy else (sample_rows(run) if isinstance(run, RunFile) else run.rows).get_column("doc_id")
+    if not is_lazy and not ids.str.starts_with("https://").any():
         return 0
     from goodgain.dedup.pages_of_ids import is_one_time  # deduplication takes 12 ms to import
 
-    if not pl.select(is_one_time(pl.lit(ids)).any()).item():
+    if not is_lazy and not pl.select(is_one_time(pl.lit(ids)).any()).item():
         return 0
     frames = (block.run.frame for block in run.blocks()) if isinstance(run, RunFile) else [run.frame]
     found = (nw.from_native(frame).filter(is_one_time(nw.col("doc_id"))) for frame in frames)
