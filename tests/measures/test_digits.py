@@ -23,8 +23,8 @@ FOUND = {f"q{number}": number for number in range(1, DEEPEST + 1)}
 QRELS = {query: {f"d{rank}": 3 for rank in range(number)} for query, number in FOUND.items()}
 RANKING = {query: {f"d{rank}": 100.0 - rank for rank in range(DEEPEST)} for query in FOUND}
 CUTOFFS = range(1, DEEPEST + 1)
-#: The rules of these are not quotients: Polars raises p to the rank of the only row there is in another way.
-POWERS = ("RBP", "RBPResidual")
+#: The rules of these are not quotients: Polars raises p or 2 to a power in another way if there is one row only.
+POWERS = ("RBP", "RBPResidual", "ERR", "goodgain.ERR")
 
 
 def _frames(form: str, run: pl.DataFrame, qrels: pl.DataFrame, folder: Path) -> tuple[Any, Any]:

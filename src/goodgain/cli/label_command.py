@@ -64,6 +64,9 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
     "--queries qrels_examples/labelling/queries.jsonl "
     "--model qwen3-32b --journal qrels_examples/labelling/answers.journal -o grades.jsonl",
+    "goodgain label qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
+    "--queries qrels_examples/labelling/queries.jsonl "
+    "--model qwen3-32b --journal qrels_examples/labelling/answers.journal -k 1 -o top.parquet",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @shared.declared_option("queries", required=True)
