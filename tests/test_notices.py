@@ -118,6 +118,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
             "one: coverage is low: 0.50 of the 2 unique results have a label",
+            "Verdicts that rest on queries absent from a run: CG@1 of two against one",
             "1 query is absent from one, whose run has no row of it: p",
         ],
     ),
