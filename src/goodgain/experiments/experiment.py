@@ -120,7 +120,7 @@ class Experiment:
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
         >>> x.evaluate("CG")["CG"], x.only(["q1"]).evaluate("CG")["CG"]
-        (8.0, 9.0)
+        (7.5, 10.0)
         """
         return self.with_(only=queries)
 
