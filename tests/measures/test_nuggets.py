@@ -173,3 +173,12 @@ def test_assignments_of_answers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
     with pytest.raises(gg.InputError, match="to an answer, not to a document"):
         gg.read_qrels(tmp_path / "a.jsonl", labels="subtopic")
+
+
+def test_the_digest_of_qrels_says_which_nuggets_are_vital() -> None:
+    rows = {"query_id": ["q", "q"], "nugget_id": ["n", "m"], "doc_id": ["a", "b"], "grade": [1, 1]}
+    one, same, other = (
+        gg.read_qrels(pl.DataFrame(rows | {"vital": vital}), labels="subtopic").digest
+        for vital in ([1, 0], [1, 0], [1, 1])
+    )
+    assert one == same != other

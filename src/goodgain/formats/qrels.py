@@ -176,7 +176,8 @@ class Qrels(PandasFacade):
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        return digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
+        found = digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
+        return found if self.vital is None else f"{int(found, 16) ^ int(digest_rows(self.vital.unique()), 16):08x}"
 
     @cached_property
     def fractional(self) -> float | None:

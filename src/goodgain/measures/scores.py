@@ -142,7 +142,7 @@ class Scores:
         return self.per_query.to_pandas()
 
     @property
-    def _averaged(self) -> int:
+    def _queries_of_means(self) -> int:
         """The number of queries that the means are over."""
         is_without = self.signature.get("missing") == "absent"
         return int(self.signature["queries"]) - is_without * int(self.signature["absent_from_run"])
@@ -150,7 +150,7 @@ class Scores:
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"Scores({values}; {self._averaged} queries)"
+        return f"Scores({values}; {self._queries_of_means} queries)"
 
     def _repr_html_(self) -> str:
         ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
@@ -158,7 +158,7 @@ class Scores:
             [Cell(_name_with_arrow(name)), Cell("–" if value is None else f"{value:.4f}{ends.get(name, '')}")]
             for name, value in self.means.items()
         ]
-        queries = self._averaged
+        queries = self._queries_of_means
         title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
         return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
