@@ -36,7 +36,7 @@ IN_COMMANDS = [
 IN_FUNCTIONS = [
     (name, parameter)
     for name in gg.__all__
-    if inspect.isfunction(getattr(gg, name))
+    if inspect.isfunction(getattr(gg, name)) or name == "Experiment"
     for parameter in inspect.signature(getattr(gg, name)).parameters.values()
     if parameter.name in OPTIONS and parameter.default is not inspect.Parameter.empty
 ]

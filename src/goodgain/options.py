@@ -88,6 +88,10 @@ _ORDER = "How several iterations become one ranking for classic measures."
 _MISSING = (
     "Judged queries without a row in a run: zero counts them as queries without a search, absent leaves them out."
 )
+_INCOMPLETE = (
+    "In a comparison, runs of queries whose {outcomes} say `completed` 0: keep counts them as they are, zero as without "
+    "a search, absent leaves them out."
+)
 _BOUNDS = "Also give the range of each value once unjudged results are labelled, from 0 to the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have none."
 _OF_MEASURES = (
@@ -99,6 +103,7 @@ SCORING = (
     _choose("order", ("seen", "interleaved", "last"), _ORDER),
     Option("provider", _PROVIDER, detail="None computes them here, or lets ir_measures choose."),
     _choose("missing", ("zero", "absent"), _MISSING),
+    _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
 #: Tables beside runs and qrels.

@@ -39,6 +39,7 @@ RUN = pl.DataFrame(
 )
 GROUPS = pl.DataFrame({"query_id": ["q1", "q2"], "group": ["one", "two"]})
 SOLVED = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "system": ["old", "new", "new"], "solved": [1, 0, None]})
+BROKE_OFF = SOLVED.with_columns(completed=pl.lit(0))
 CHUNKS = {"documents": r"^(.+)#\d+$"}
 
 #: Option -> two calls that differ in it alone.
@@ -80,6 +81,7 @@ COMPARE = SCORE | {
     "outcomes": ({"outcomes": SOLVED}, {"outcomes": SOLVED.with_columns(solved=pl.Series([1, 1, None]))}),
     "pass_k": ({}, {"pass_k": 1}),
     "detect": ({}, {"detect": 0.1}),
+    "incomplete": ({"outcomes": BROKE_OFF}, {"outcomes": BROKE_OFF, "incomplete": "zero"}),
 }
 #: What is scored: not options. Measures and lines name what they ask for.
 INPUTS = {"qrels", "run", "systems", "measures", "iterations", "require", "baseline_file", "source"}

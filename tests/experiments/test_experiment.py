@@ -92,9 +92,15 @@ def differ(one: Any, other: Any) -> bool:
     return False
 
 
+#: Each system was cut off in two queries; `several` has two runs.
+BROKE_OFF = pl.DataFrame(
+    [(q, *run, 0) for q in ("q1", "q2") for run in (("new", 1), ("third", 1), ("several", 1), ("several", 2))],
+    schema=["query_id", "system", "replicate", "completed"],
+    orient="row",
+)
 ANALYSES: dict[str, Callable[[gg.Experiment], Any]] = {
     "evaluate": lambda x: x.evaluate(MEASURES).values,
-    "compare": lambda x: x.compare(MEASURES, baseline="new"),
+    "compare": lambda x: x.compare(MEASURES, baseline="new", outcomes=BROKE_OFF),
     "curve": lambda x: x.curve("nCG SRR"),
     "ledger": lambda x: x.ledger("nCG"),
     "coverage": lambda x: x.coverage(),
@@ -119,6 +125,7 @@ OTHERS: dict[str, Any] = {
     "order": "interleaved",
     "provider": "pytrec_eval",
     "missing": "absent",
+    "incomplete": "zero",
     "bounds": True,
     "seed": 7,
     "resamples": 300,
@@ -138,7 +145,7 @@ def write_files(folder: Path, *ids: str) -> tuple[str, dict[str, Any]]:
     qrels, frames = make_runs(1, *ids)
     paths = []
     for k, frame in enumerate(frames):
-        paths.append(str(folder / f"{k}.csv"))
+        paths.append(str(folder / (f"{k}.csv" if k < 3 else f"several.{k - 2}.csv")))
         frame.rename({"step": "iteration"} if k else {}).write_csv(paths[-1])
     text = "".join(f"{q} {1 + len(d) % 2} {d} {label}\n" for q, of in qrels.items() for d, label in of.items())
     (folder / "qrels.txt").write_text(text)

@@ -43,7 +43,7 @@ _comparison_options = shared.join_options(
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
-    shared.declared_option("missing"),
+    shared.declared_options("missing", "incomplete"),
     shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
     shared.declared_option("results", "--comment shows the searches of the query that changed most."),
     shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
@@ -123,10 +123,11 @@ def compare(
         x = shared.make_experiment(qrels, runs, settings)
         wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
         if gate.write_baseline is not None and kept is None and len(x.systems) == 1:
-            if required or gate.junit or gate.comment or plot or groups or baseline or x.options["bounds"]:
+            changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
+            if required or gate.junit or gate.comment or plot or groups or baseline or changes_values:
                 raise InputError(
                     "one run can only write a baseline. Leave out --require, --junit, --comment, --plot, --groups, "
-                    "--baseline and --bounds, or check one run with goodgain evaluate --require"
+                    "--baseline, --bounds and --incomplete, or check one run with goodgain evaluate --require"
                 )
             _write_one(x, wanted, gate.write_baseline, settings)
             return

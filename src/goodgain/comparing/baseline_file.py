@@ -88,7 +88,13 @@ def write_baseline(
 
 
 def read_baseline(
-    path: Any, qrels: Qrels, measures: Sequence[ir_measures.Measure], *, order: str, missing: str = "zero"
+    path: Any,
+    qrels: Qrels,
+    measures: Sequence[ir_measures.Measure],
+    *,
+    order: str,
+    missing: str = "zero",
+    incomplete: str = "keep",
 ) -> Scores:
     """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
 
@@ -121,7 +127,7 @@ def read_baseline(
             f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
             "these qrels."
         )
-    here = {"order": order} if "order" in signature else {}
+    here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
     _check_documents(path, signature, qrels, is_older=about.goodgain_baseline < _VERSION)

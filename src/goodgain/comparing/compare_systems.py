@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodgain.comparing.absent_queries import Unread, describe_absent, describe_verdicts
 from goodgain.comparing.comparison import Comparison
@@ -43,10 +44,12 @@ def compare_scores(
     kept: Scores | None = None,
     of_labels: Sequence[Note] = (),
     unread: Mapping[str, Unread] | None = None,
+    incomplete: Mapping[str, pl.Series] | None = None,
 ) -> Comparison:
     """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
 
-    `of_labels` are the notes on the qrels alone. `unread` has the queries that convert could not read for a run.
+    `of_labels` are the notes on the qrels and outcomes alone. `unread` has the queries that convert could not read for a run,
+    `incomplete` those that broke off in it.
     """
     asked, needed, names = question.asked, question.needed, question.systems
     scored = {name: run.scores for name, run in runs.items()}
@@ -74,7 +77,12 @@ def compare_scores(
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
     of_file = None if kept is None else BASELINE
-    absent = np.array([query_ids.is_in(of.queries.only_judged.implode()).to_numpy() for of in scores.values()])
+    absent = _mark(query_ids, {name: of.queries.only_judged for name, of in scores.items()})
+    left_out = absent & (question.missing == "absent")
+    if question.incomplete == "absent" and incomplete:
+        empty = query_ids.clear()
+        of_systems = {name: [incomplete.get(run, empty) for run in question.runs_of.get(name, [])] for name in names}
+        left_out |= _mark(query_ids, {name: pl.concat([empty, *of]) for name, of in of_systems.items()})
     of_absent = [
         note
         for name, of in queries.items()
@@ -93,7 +101,7 @@ def compare_scores(
             matrices,
             about,
             absent,
-            missing=question.missing,
+            left_out,
             outcomes=solved,
             iterated=[k for k, of in enumerate(scores.values()) if not of.lacks_iterations],
         ),
@@ -121,6 +129,11 @@ def compare_scores(
         members=members,
         rel=question.rel,
     )
+
+
+def _mark(query_ids: pl.Series, of_systems: Mapping[str, pl.Series]) -> NDArray[np.bool_]:
+    """Return a row for each system: whether each query is one of its queries."""
+    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in of_systems.values()])
 
 
 def _average_runs(

@@ -87,28 +87,28 @@ def list_notes(
     values: Mapping[str, Matrix],
     systems: pl.DataFrame,
     absent: NDArray[np.bool_],
+    left_out: NDArray[np.bool_],
     *,
-    missing: str,
     outcomes: Sequence[str] = (),
     iterated: Sequence[int],
 ) -> Iterator[Note]:
     """Yield the notes on a comparison.
 
     `values` maps each measure and outcome by name, and NumIter, to its values. `absent` has a row for each system: whether its
-    run has no row of the query. `iterated` are the positions of the systems with iterations: no other stops at one.
+    run has no row of the query; `left_out`: whether its means leave out the query. `iterated` are the positions of the systems
+    with iterations: no other stops at one.
     """
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names = systems.get_column("system").to_list()
     unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
     if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
         yield Note(f"Queries without judgments are left out: {listed}.")
-    left_out = absent & (missing == "absent")
     for measure in measures:
         yield from _describe_left_out(measure, ~np.isfinite(values[str(measure)]) & ~left_out, names)
     for outcome in outcomes:
         yield from _describe_left_out(outcome, ~np.isfinite(values[outcome]), names)
     if iterated:
-        is_whole = ~absent[iterated].any(axis=0)  # an absent query says nothing of stops
+        is_whole = ~(absent | left_out)[iterated].any(axis=0)  # such a query says nothing of stops
         searching = {name: of[iterated][:, is_whole] for name, of in values.items()}
         yield from _describe_stops(ours, searching, [names[k] for k in iterated])
     yield from _describe_low_counts(measures, values, names)

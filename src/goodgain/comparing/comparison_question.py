@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.difference_bounds import ScoredRun, find_added
+from goodgain.comparing.incomplete_runs import count_as_empty
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide, find_incomparable
 from goodgain.comparing.required_lines import Requirement, parse_requirement
@@ -19,13 +20,14 @@ from goodgain.comparing.statistical_tests import Matrix, Settings, check_setting
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
-from goodgain.formats.query_tables import read_outcomes
+from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty
+from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.measures.scores import Scores
 from goodgain.options import check_whole_number, spell
+from goodgain.schema import COMPLETED
 
 #: The name of the system of a baseline file.
 BASELINE = "baseline"
@@ -63,6 +65,7 @@ class Question:
     outcomes: Any = None
     baseline_file: Any = None
     missing: str = "zero"
+    incomplete: str = "keep"
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
@@ -73,11 +76,22 @@ class Question:
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
             bounds = spell("bounds", True)
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
+        if self.incomplete != "keep":
+            self._check_incomplete(spell("incomplete", self.incomplete))
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
+
+    def _check_incomplete(self, asked: str) -> None:
+        if self.bounds:
+            raise InputError(f"{asked} and {spell('bounds', True)} do not go together. Leave out one of them.")
+        if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
+            raise InputError(
+                f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes it "
+                "where logs break off."
+            )
 
     @property
     def systems(self) -> list[str]:
@@ -101,9 +115,16 @@ class Question:
     @cached_property
     def table(self) -> pl.DataFrame | None:
         """The outcomes: query_id, system and columns of numbers."""
-        if self.outcomes is None:
+        if (rows := self.outcome_rows) is None:
             return None
-        return leave_out_completed(leave_out_ratio(read_outcomes(self.outcomes)), self.require)
+        if self.incomplete == "absent":
+            rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
+        return leave_out_completed(leave_out_ratio(average_outcomes(rows)), self.require)
+
+    @cached_property
+    def outcome_rows(self) -> pl.DataFrame | None:
+        """The outcomes of each run: query_id, system, replicate and columns of numbers."""
+        return None if self.outcomes is None else read_outcomes_of_runs(self.outcomes)
 
     @cached_property
     def lines(self) -> list[Requirement]:
@@ -141,12 +162,30 @@ class Question:
         """Return the scores of the baseline file; None without one."""
         if self.baseline_file is None:
             return None
-        return read_baseline(self.baseline_file, qrels, self.needed, order=self.order, missing=self.missing)
+        options = {name: getattr(self, name) for name in ("order", "missing", "incomplete")}
+        return read_baseline(self.baseline_file, qrels, self.needed, **options)
 
-    def finish_run(self, qrels: Qrels, run: Run | RunFile, scores: Scores, kept: Scores | None) -> ScoredRun:
-        """Leave out the values of queries without results; check that it was read and scored as the baseline file."""
+    def finish_run(
+        self,
+        qrels: Qrels,
+        run: Run | RunFile,
+        scores: Scores,
+        kept: Scores | None,
+        incomplete: pl.Series | None = None,
+        empty: Scores | None = None,
+    ) -> ScoredRun:
+        """Leave out the values of queries without results; check that it was read and scored as the baseline file.
+
+        `incomplete` are the queries that broke off; `empty` are the scores of a run without results, which they get.
+        """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
+        if self.incomplete != "keep":
+            scores = replace(scores, signature=scores.signature | {"incomplete": self.incomplete})
+        if incomplete is not None and empty is not None:
+            scores = count_as_empty(scores, empty, incomplete, self.needed)
+        elif incomplete is not None and self.incomplete == "absent":
+            scores = leave_out_queries(scores, incomplete, self.needed)
         scores = leave_out_empty(scores, self.asked)
         scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
         added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from goodgain.comparing.absent_queries import read_unread
 from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.compare_systems import compare_scores
@@ -12,15 +14,17 @@ from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries
 from goodgain.comparing.comparison_question import BASELINE, Question
 from goodgain.comparing.explanation import Explanation, explain_systems, pair_runs
+from goodgain.comparing.incomplete_runs import describe_incomplete, find_incomplete
 from goodgain.comparing.searches import read_results_of
 from goodgain.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.kept_results import KeptResults
-from goodgain.experiments.shared_steps import find_rels
+from goodgain.experiments.shared_steps import find_name, find_rels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.scores import Scores
 from goodgain.options import SCORING, STATISTICS, check_whole_number, spell
 
 
@@ -42,9 +46,25 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     kept = question.read_baseline(opened.qrels)
     scores = of.score_runs(question.asked, question.needed)
     of.warn_of_scores(scores if kept is None else {**scores, BASELINE: kept}, question.asked)
-    scored = {name: question.finish_run(opened.qrels, run, scores[name], kept) for name, run in opened.runs.items()}
+    called = {name: find_name(run) for name, run in opened.runs.items()}
+    incomplete = find_incomplete(question.outcome_rows, opened.names, called, opened.qrels.query_ids)
+    of_labels += describe_incomplete(incomplete, question.incomplete)
+    empty = _score_nothing(of, question) if incomplete and question.incomplete == "zero" else None
+    scored = {
+        name: question.finish_run(opened.qrels, run, scores[name], kept, incomplete.get(name), empty)
+        for name, run in opened.runs.items()
+    }
     unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
-    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, unread)
+    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, unread, incomplete)
+
+
+def _score_nothing(of: Analyses, question: Question) -> Scores:
+    """Return the scores of a run without results."""
+    nothing = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String})
+    options = {name: of.options[name] for name in ("rel", "order", "provider")}
+    with collect_notices(lambda _: None):
+        alone = Analyses(of.opened.qrels, {"": nothing}, OF_OPENED | options, KeptResults())
+        return alone.score_runs(question.asked, question.needed)[""]
 
 
 def explain(

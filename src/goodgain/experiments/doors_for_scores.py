@@ -12,9 +12,9 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
     CountingOptions,
     CurveOptions,
-    ExperimentOptions,
     RankingOptions,
     ReadingOptions,
+    ScoresOptions,
     takes_options,
 )
 from goodgain.formats.systems import is_replicates
@@ -31,7 +31,7 @@ def evaluate(
     *,
     groups: Any = None,
     interval: bool = False,
-    **options: Unpack[ExperimentOptions],
+    **options: Unpack[ScoresOptions],
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
 

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
-from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError
 from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses
 from goodgain.experiments.kept_results import Heard, KeptResults, tell_once
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
-from goodgain.experiments.shared_steps import Opened
+from goodgain.experiments.shared_steps import Opened, find_name
 from goodgain.experiments.system_scores import SystemScores
-from goodgain.formats import Run
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations
@@ -344,11 +342,3 @@ class Experiment:
 
 
 Experiment.__doc__ = describe_options(Experiment.__doc__ or "", OF_OPENED)
-
-
-def find_name(run: Run | RunFile) -> str:
-    """Return the name of the file of a run, else its only tag."""
-    if run.name or isinstance(run, RunFile) or "tag" not in run.rows.columns:
-        return run.name or ""
-    tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
-    return tags[0] if len(tags) == 1 else ""

@@ -65,11 +65,17 @@ class CurveOptions(CountingOptions, StatisticsOptions, total=False):
     """What curves with intervals need."""
 
 
-class ExperimentOptions(ReportOptions, StatisticsOptions, total=False):
-    """All options of an experiment."""
+class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
+    """What scores with intervals need."""
 
     missing: str
     bounds: bool
+
+
+class ExperimentOptions(ScoresOptions, total=False):
+    """All options of an experiment."""
+
+    incomplete: str
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:

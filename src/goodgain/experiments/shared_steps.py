@@ -37,6 +37,14 @@ def find_rels(parts: Iterable[Parts]) -> list[float]:
     return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
 
 
+def find_name(run: Run | RunFile) -> str:
+    """Return the name of the file of a run, else its only tag."""
+    if run.name or isinstance(run, RunFile) or "tag" not in run.rows.columns:
+        return run.name or ""
+    tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
+    return tags[0] if len(tags) == 1 else ""
+
+
 class Opened(NamedTuple):
     """Qrels and runs in memory, on an engine, or as large files.
 

@@ -88,7 +88,18 @@ def read_query_ids(source: Any) -> pl.Series:
 
 
 def read_outcomes(source: Any) -> pl.DataFrame:
-    """Read query_id, system and a column of numbers for each outcome, averaged over replicates.
+    """Return what `read_outcomes_of_runs` reads, averaged over replicates."""
+    return average_outcomes(read_outcomes_of_runs(source))
+
+
+def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, system and the mean of each outcome over replicates."""
+    averaged = outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True)
+    return averaged.agg(pl.all().mean())
+
+
+def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
+    """Read query_id, system, replicate (null if there is no such column) and a column of numbers for each outcome.
 
     Args:
         source: a file or a frame with query_id, system, and columns of numbers or truth values. A column `replicate`
@@ -116,7 +127,8 @@ def read_outcomes(source: Any) -> pl.DataFrame:
                 f"{label}: {name} has {str(wrong[0])[:80]!r}, which is not a number. Leave the column out."
             )
         frame = frame.with_columns(number.fill_nan(None))
-    return frame.group_by("query_id", "system", maintain_order=True).agg(pl.col(names).mean())
+    replicate = pl.col("replicate") if "replicate" in frame.columns else pl.lit(None)
+    return frame.select("query_id", "system", replicate.cast(pl.String).alias("replicate"), *names)
 
 
 def read_uses(source: Any) -> pl.DataFrame:

@@ -92,18 +92,28 @@ def find_values(of: Scores, missing: str) -> pl.DataFrame:
 
 def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
     """Return the scores of a run without the queries that it lacks: the means are over the others."""
-    is_there = ~pl.col("query_id").is_in(of.queries.only_judged.implode())
+    kept = leave_out_queries(of, of.queries.only_judged, measures)
+    return replace(kept, signature=of.signature | {"missing": "absent"})
+
+
+def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run without these queries: the means are over the others."""
+    is_there = ~pl.col("query_id").is_in(query_ids.implode())
     raised = None if of._raised is None else of._raised.filter(is_there)
     kept = replace(of, _ours=of._ours.filter(is_there), _classic=of._classic.filter(is_there), _raised=raised)
-    by_measure = {name: values for (name,), values in kept.per_query.group_by("measure")}
-    none = kept.per_query.clear()
+    return average_values(kept, measures)
+
+
+def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run with the means of its values."""
+    by_measure = {name: values for (name,), values in of.per_query.group_by("measure")}
+    none = of.per_query.clear()
 
     def average(column: str) -> dict[str, float | None]:
         values = {str(one): by_measure.get(str(one), none).get_column(column) for one in measures}
         return {str(one): _average_queries(one, values[str(one)], [of]) for one in measures}
 
-    most = None if of._most is None else average("most")
-    return replace(kept, means=average("value"), _most=most, signature=of.signature | {"missing": "absent"})
+    return replace(of, means=average("value"), _most=None if of._most is None else average("most"))
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:

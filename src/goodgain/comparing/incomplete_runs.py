@@ -1,0 +1,87 @@
+"""Runs of queries that broke off, by the outcome `completed`: which they are, and how they count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import ir_measures
+import polars as pl
+
+from goodgain.comparing.comparison_notes import Note
+from goodgain.comparing.rendering import count_queries
+from goodgain.counting.coverage import join_examples
+from goodgain.errors import InputError
+from goodgain.measures.replicate_scores import average_values
+from goodgain.measures.scores import Scores
+from goodgain.options import spell
+from goodgain.schema import COMPLETED
+
+_COUNTED = {"keep": "counted as they are", "zero": "counted as having no results", "absent": "left out"}
+
+
+def find_incomplete(
+    outcomes: pl.DataFrame | None, runs_of: Mapping[str, Sequence[str]], called: Mapping[str, str], query_ids: pl.Series
+) -> dict[str, pl.Series]:
+    """Return the name of each run with judged queries that broke off -> these queries.
+
+    Args:
+        outcomes: what `read_outcomes_of_runs` returns.
+        runs_of: system -> the names of its runs.
+        called: the name of each run -> that of its file, which `convert` ends with the replicate.
+        query_ids: the judged queries.
+
+    Raises:
+        InputError: the outcomes have no rows of a system, or do not say which of its runs a row is about.
+    """
+    if outcomes is None or COMPLETED not in outcomes.columns:
+        return {}
+    found = {}
+    for system, runs in runs_of.items():
+        of = outcomes.filter(system=system)
+        if of.is_empty():
+            known = ", ".join(outcomes.get_column("system").unique().sort().head(10))
+            raise InputError(f"{spell('outcomes')} has no rows of the system {system}; it has {known}. Rename one.")
+        broken = of.filter((pl.col(COMPLETED) == 0) & pl.col("query_id").is_in(query_ids.implode()))
+        for run, replicate in _match_runs(system, runs, called, of.get_column("replicate")).items():
+            rows = broken if replicate is None else broken.filter(replicate=replicate)
+            if len(rows):
+                found[run] = rows.get_column("query_id").unique().sort()
+    return found
+
+
+def _match_runs(
+    system: str, runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
+) -> dict[str, str | None]:
+    """Return the name of each run -> its replicate, by the ends of the names of files, else in order; None: all rows."""
+    numbers = replicates.unique().drop_nulls().to_list()
+    if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
+        return {runs[0]: None}
+    by_file = {run: called[run].rpartition(".")[2] for run in runs}
+    in_order = {run: str(k) for k, run in enumerate(runs, 1)}
+    for matched in (by_file, in_order) if not any(called.values()) else (by_file,):
+        if not replicates.null_count() and {*numbers} <= {*matched.values()} and len({*matched.values()}) == len(runs):
+            return {**matched}
+    there = ", ".join(sorted(numbers)) or "none"
+    raise InputError(
+        f"{spell('outcomes')} does not say which run of {system} a row is about: its replicates are {there}. Name the runs "
+        f"{system}.1.run and so on by their replicates, as goodgain convert does."
+    )
+
+
+def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[Note]:
+    """Yield a note on each run with queries that broke off."""
+    for run, query_ids in incomplete.items():
+        other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
+        shown = join_examples(query_ids)
+        yield Note(f"{count_queries(len(query_ids))} broke off in {run}: {shown} ({_COUNTED[how]}).{other}")
+
+
+def count_as_empty(of: Scores, empty: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run with these queries as in `empty`, the scores of a run without results."""
+    is_there = pl.col("query_id").is_in(query_ids.implode())
+    ours, classic = (
+        pl.concat([there.filter(~is_there), none.filter(is_there).select(there.columns)]).sort("query_id")
+        for there, none in ((of._ours, empty._ours), (of._classic, empty._classic))
+    )
+    return average_values(replace(of, _ours=ours, _classic=classic), measures)
