@@ -14,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS_BY_ID = {step["id"]: step["name"] for step in ACTION["runs"]["steps"] if "id" in step}
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 AGENTS = ROOT / "qrels_examples" / "two_agents"
 #: In place of a program of the runner: it writes down what it was called with, and a text for `gh api` to print.
@@ -22,11 +23,14 @@ _RECORDER = '#!/bin/sh\nprintf "%s " "$(basename "$0")" "$@" >> "$RUNNER_TEMP/ca
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Path:
-    """A runner's folder of programs: the real goodgain, and recorders in place of python and gh."""
+    """A runner's folder of programs: the real goodgain in the action's environment, and recorders in place of python and gh."""
     programs = tmp_path / "programs"
     programs.mkdir()
+    environment = tmp_path / "goodgain" / "bin"
+    environment.mkdir(parents=True)
     texts = {
-        "goodgain": f'#!/bin/sh\nexec "{sys.executable}" -m goodgain "$@"\n',
+        "../goodgain/bin/goodgain": f'#!/bin/sh\nexec "{sys.executable}" -m goodgain "$@"\n',
+        "../goodgain/bin/python": _RECORDER,
         "python": _RECORDER,
         "gh": _RECORDER + 'case "$*" in *--paginate*) printf "%s" "$EARLIER";; esac\nexit "${GH_STATUS:-0}"\n',
     }
@@ -54,15 +58,15 @@ def run_step(name: str, runner: Path, **given: str) -> subprocess.CompletedProce
 
 def test_no_value_of_a_user_is_put_into_a_script() -> None:
     assert ACTION["runs"]["using"] == "composite"
-    assert [name for name, step in STEPS.items() if "${{" in step["run"]] == []
+    scripts = {name: step for name, step in STEPS.items() if "uses" not in step}
+    assert [name for name, step in scripts.items() if "${{" in step["run"]] == []
     given = {value for step in STEPS.values() for value in step.get("env", {}).values()}
     assert {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"].keys() - {"comment"}} <= given
-    assert all(step["shell"] == "bash" for step in STEPS.values())
+    assert all(step["shell"] == "bash" for step in scripts.values())
 
 
 @pytest.mark.parametrize(("line", "status"), [("nCG@6>=baseline-0.05", 0), ("CG@3>=baseline significant", 3)])
 def test_the_steps_compare_comment_and_decide(runner: Path, line: str, status: int) -> None:
-    assert run_step("Install", runner).returncode == 0
     compared = run_step(
         "Compare", runner, QRELS="qrels.txt", RUNS="main=quick.run\nlate.run\n", REQUIRE=f"{line}\nnCG@6>=0.1\n",
         BASELINE="main", MEASURES="RR@10",
@@ -78,11 +82,28 @@ def test_the_steps_compare_comment_and_decide(runner: Path, line: str, status: i
     assert run_step("Comment", runner, NUMBER="7").returncode == 0
     assert run_step("Comment", runner, NUMBER="7", EARLIER="12\n15\n").returncode == 0
     calls = (runner / "calls").read_text().splitlines()
-    assert calls[0].split() == ["python", "-m", "pip", "install", "--quiet", str(ROOT)]
     body = f"-F body=@{runner}/goodgain.md"
-    assert calls[2].strip() == f"gh api repos/owner/agent/issues/7/comments {body}"
-    assert calls[4].strip() == f"gh api --method PATCH repos/owner/agent/issues/comments/12 {body}"
+    assert calls[1].strip() == f"gh api repos/owner/agent/issues/7/comments {body}"
+    assert calls[3].strip() == f"gh api --method PATCH repos/owner/agent/issues/comments/12 {body}"
     assert run_step("Decide", runner, STATUS=str(status)).returncode == status
+
+
+def test_the_environment_is_made_once_for_an_interpreter_and_a_version(runner: Path) -> None:
+    """The recorder in place of `python -m venv` makes nothing, so that of the environment is there already."""
+    keep = STEPS["Keep the environment"]
+    assert keep["with"] == {"path": "${{ runner.temp }}/goodgain", "key": "${{ steps.environment.outputs.key }}"}
+    assert keep["uses"].startswith("actions/cache@")
+    for _ in range(2):
+        assert run_step(STEPS_BY_ID["environment"], runner, RUNNER_OS="Linux", RUNNER_ARCH="X64").returncode == 0
+    first, second = (runner / "output").read_text().splitlines()
+    assert first == second and first.startswith("key=goodgain-Linux-X64-")
+    (runner / "calls").unlink()
+    assert run_step("Install", runner).returncode == 0 and not (runner / "calls").exists()
+    (runner / "goodgain" / "bin" / "goodgain").unlink()
+    assert run_step("Install", runner).returncode == 0
+    made, installed = (line.split() for line in (runner / "calls").read_text().splitlines())
+    assert made == ["python", "-m", "venv", f"{runner}/goodgain"]
+    assert installed == ["python", "-m", "pip", "install", "--quiet", str(ROOT)]
 
 
 def test_input_that_looks_like_code_or_an_option_is_only_a_value(runner: Path) -> None:

@@ -8,7 +8,6 @@ import html
 import json
 import re
 import shlex
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -352,15 +351,6 @@ def test_a_format_is_known_by_the_ending_or_refused(tmp_path: Path) -> None:
             gg.report({"q": {"a": 1}}, {"a": {"q": {"a": 1.0}}}, tmp_path / name, format=given)
     assert not [*tmp_path.iterdir()]
     assert gg.report({"q": {"a": 3}}, {"a": {"q": {"a": 1.0}}}, tmp_path / "a", "CG", format="csv").read_text()
-
-
-def test_without_jinja_the_error_says_what_to_install_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(gg.InputError, match=r'pip install "goodgain\[report\]"'):
-        gg.report(tmp_path / "no.qrels", {"a": tmp_path / "no.run"}, tmp_path / "a.html")
-    assert gg.report({"q": {"a": 3}}, {"a": {"q": {"a": 1.0}}}, tmp_path / "a.md", "CG").exists()
 
 
 def test_results_of_all_systems_come_in_one_file_or_one_each(tmp_path: Path) -> None:

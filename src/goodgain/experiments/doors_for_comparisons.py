@@ -173,7 +173,7 @@ def report(
         The path of the file.
 
     Raises:
-        InputError: input that cannot be read, a file that cannot be written, or jinja2 is not installed (for the page).
+        InputError: input that cannot be read, or a file that cannot be written.
         MeasureError: a measure is unknown.
 
     >>> import tempfile

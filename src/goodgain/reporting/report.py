@@ -24,7 +24,7 @@ from goodgain.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.errors import InputError, MeasureError, import_extra
+from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.formats import Qrels
 from goodgain.formats.query_tables import read_groups
@@ -57,14 +57,12 @@ _PAGE = Path(__file__).parent / "page"
 
 
 def choose_format(path: Path, given: str | None) -> str:
-    """Return the format of a report, and check that what it needs is there."""
+    """Return the format of a report, by its name or the ending of the file."""
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
         known = f"{spell('format', given)} is not one of {', '.join(FORMATS)}"
         raise InputError(f"{known if given else f'{path}: a report ends in {ends}'}. Choose one of them.")
-    if found == "html":
-        import_extra("jinja2", "report")
     return found
 
 
@@ -256,7 +254,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
-    jinja2 = import_extra("jinja2", "report")
+    import jinja2
     from markupsafe import Markup  # comes with Jinja2
 
     def show(value: Any) -> Any:  # a text, but none that is Markup
