@@ -186,8 +186,8 @@ def write_dependencies() -> str:
         [
             "# Dependencies\n",
             NOTE,
-            f"`pip install goodgain` brings about {total:,} MB and takes one to three minutes. Two thirds are numba with llvmlite, which "
-            "ranx needs, polars, pyarrow and scipy. The size of a row includes the packages that only it brings.\n",
+            f"`pip install goodgain` brings about {total:,} MB and takes one to three minutes. Two thirds are numba with llvmlite "
+            "(for ranx), polars, pyarrow and scipy. The size of a row includes the packages that only it brings.\n",
             "goodgain loads what is heavy when it is needed: `import goodgain` loads neither ranx nor pandas nor matplotlib.\n",
             "| package | lowest version | what for | MB |\n|---|---|---|---|",
             *(f"| {name} | {version} | {escape(what)} | {size} |" for name, version, what, size in rows),
