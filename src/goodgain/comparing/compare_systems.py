@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from goodgain.comparing.replicate_tables import (
     tabulate_detectable,
     tabulate_replicates,
 )
+from goodgain.comparing.statistical_tests import Matrix
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import notice
 from goodgain.formats.digest import digest_rows
@@ -37,89 +38,59 @@ from goodgain.measures.scores import Scores
 _VALUES = ("query_id", "measure", "system", "value")
 
 
+class LostQueries(NamedTuple):
+    """The name of a run -> the queries that convert could not read for it, and those that broke off in it."""
+
+    unread: Mapping[str, Unread]
+    incomplete: Mapping[str, pl.Series]
+
+
 def compare_scores(
     question: Question,
     query_ids: pl.Series,
     runs: Mapping[str, ScoredRun],
-    kept: Scores | None = None,
-    of_labels: Sequence[Note] = (),
-    unread: Mapping[str, Unread] | None = None,
-    incomplete: Mapping[str, pl.Series] | None = None,
+    kept: Scores | None,
+    of_inputs: Sequence[Note],
+    lost: LostQueries,
 ) -> Comparison:
     """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
 
-    `of_labels` are the notes on the qrels and outcomes alone. `unread` has the queries that convert could not read for a run,
-    `incomplete` those that broke off in it.
+    `of_inputs` are the notes on qrels and outcomes.
     """
-    asked, needed, names = question.asked, question.needed, question.systems
-    scored = {name: run.scores for name, run in runs.items()}
-    scores = _average_runs(question, scored, kept, question.missing)
-    compared_names = [(names[one], names[other]) for one, other in question.pairs]
-    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared_names)
-    queries = {name: of.queries for name, of in {**scores, **scored}.items() if name in scored or name == BASELINE}
-    values, given = _stack_values(question, scores, query_ids)
-    solved = [] if question.table is None else question.table.columns[2:]
-    matrices = arrange_values(values, [*map(str, needed), *solved], names, query_ids)
-    solved = check_outcomes({name: matrices[name] for name in solved})
-    better = {str(measure): find_direction(measure) for measure in asked}
-    better |= {name: FUNNEL.get(name, "up") for name in solved}
-    tested = {name: matrices[name] for name in better}
-    several = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
+    asked, names = question.asked, question.systems
+    of = _arrange(question, query_ids, {name: run.scores for name, run in runs.items()}, kept)
+    tested = {name: of.matrices[name] for name in of.better}
+    several = {name: arrange_runs(one, [*map(str, asked)], query_ids) for name, one in of.scores.items()}
     members = None if question.groups is None else read_groups(question.groups, query_ids)
-    about = tabulate_systems(scores, matrices)
+    about = tabulate_systems(of.scores, of.matrices)
     means, pairs = (
-        tabulate_means(tested, better, names),
-        add_costs(question.decide(question.test(tested, better), scores), about),
+        tabulate_means(tested, of.better, names),
+        add_costs(question.decide(question.test(tested, of.better), of.scores), about),
     )
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
-    replicates = tabulate_replicates(several, better)
+    replicates = tabulate_replicates(several, of.better)
     alpha, detect = question.settings.alpha, question.detect
     detectable = tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect)
-    of_file = None if kept is None else BASELINE
-    absent = _mark(query_ids, {name: of.queries.only_judged for name, of in scores.items()})
-    left_out = absent & (question.missing == "absent")
-    if question.incomplete == "absent" and incomplete:
-        empty = query_ids.clear()
-        of_systems = {name: [incomplete.get(run, empty) for run in question.runs_of.get(name, [])] for name in names}
-        left_out |= _mark(query_ids, {name: pl.concat([empty, *of]) for name, of in of_systems.items()})
-    of_absent = [
-        note
-        for name, of in queries.items()
-        for note in describe_absent(name, of, question.missing, (unread or {}).get(name, Unread()))
-    ]
-    if question.missing == "zero" and any(len(of.only_judged) for of in queries.values()):
-        others = _average_runs(question, scored, kept, "absent")
-        without = arrange_values(_stack_values(question, others, query_ids)[0], map(str, asked), names, query_ids)
-        of_absent.insert(0, describe_verdicts(pairs, question.decide(question.test(without, better), scores)))
     notes = [
-        *of_absent,
-        *of_labels,
-        *(Note(said) for said in (few_shared, describe_incomparable(pairs, scores, of_file)) if said),
-        *list_notes(
-            asked,
-            matrices,
-            about,
-            absent,
-            left_out,
-            outcomes=solved,
-            iterated=[k for k, of in enumerate(scores.values()) if not of.lacks_iterations],
-        ),
-        *list_replicate_notes(scores, several, len(query_ids)),
+        *_list_absent(question, query_ids, of, pairs, lost.unread),
+        *of_inputs,
+        *_list_notes(question, query_ids, of, about, pairs, lost.incomplete),
+        *list_replicate_notes(of.scores, several, len(query_ids)),
     ]
     for note in notes:
         notice(note.text, minor=note.minor)
     return Comparison(
         systems=about,
-        coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
+        coverage=stack_systems({name: one.coverage for name, one in of.scores.items()}),
         means=means,
         pairs=pairs,
-        values=values.filter(pl.col("measure").is_in([*better])).with_columns(pl.col("value").fill_nan(None)),
+        values=of.values.filter(pl.col("measure").is_in([*of.better])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
-        notes=(*(note.text for note in notes), *list_remarks(scores, detectable, alpha=alpha, detect=detect)),
-        signature=_sign(question, scores, members),
-        outcomes=None if given is None else _widen(given, solved),
-        scores=scores,
+        notes=(*(note.text for note in notes), *list_remarks(of.scores, detectable, alpha=alpha, detect=detect)),
+        signature=_sign(question, of.scores, members),
+        outcomes=None if of.given is None else _widen(of.given, of.solved),
+        scores=of.scores,
         replicates=replicates,
         detectable=detectable,
         question=question,
@@ -131,9 +102,88 @@ def compare_scores(
     )
 
 
-def _mark(query_ids: pl.Series, of_systems: Mapping[str, pl.Series]) -> NDArray[np.bool_]:
-    """Return a row for each system: whether each query is one of its queries."""
-    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in of_systems.values()])
+class _Arranged(NamedTuple):
+    """One value per query, measure and system.
+
+    Attributes:
+        scored, scores: the scores of each run, and of each system.
+        kept: those of the baseline file.
+        values: query_id, measure, system, value.
+        given: those of the outcomes alone.
+        matrices: measure or outcome -> a row for each system, a column for each query.
+        solved: the outcomes that are compared.
+        better: measure or outcome -> the better direction.
+        few_shared: a sentence on the pairs that share few queries.
+    """
+
+    scored: Mapping[str, Scores]
+    scores: Mapping[str, Scores]
+    kept: Scores | None
+    values: pl.DataFrame
+    given: pl.DataFrame | None
+    matrices: Mapping[str, Matrix]
+    solved: list[str]
+    better: Mapping[str, str | None]
+    few_shared: str | None
+
+
+def _arrange(question: Question, query_ids: pl.Series, scored: Mapping[str, Scores], kept: Scores | None) -> _Arranged:
+    scores = _average_runs(question, scored, kept, question.missing)
+    compared = [(question.systems[one], question.systems[other]) for one, other in question.pairs]
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared)
+    values, given = _stack_values(question, scores, query_ids)
+    solved = [] if question.table is None else question.table.columns[2:]
+    matrices = arrange_values(values, [*map(str, question.needed), *solved], question.systems, query_ids)
+    solved = check_outcomes({name: matrices[name] for name in solved})
+    better = {str(measure): find_direction(measure) for measure in question.asked}
+    better |= {name: FUNNEL.get(name, "up") for name in solved}
+    return _Arranged(scored, scores, kept, values, given, matrices, solved, better, few_shared)
+
+
+def _list_absent(
+    question: Question, query_ids: pl.Series, of: _Arranged, pairs: pl.DataFrame, unread: Mapping[str, Unread]
+) -> list[Note]:
+    """Return the notes on queries without a search, first which verdicts rest on the absent ones."""
+    shown = {**of.scored} if of.kept is None else {BASELINE: of.scores[BASELINE], **of.scored}
+    notes = [
+        note
+        for name, one in shown.items()
+        for note in describe_absent(name, one.queries, question.missing, unread.get(name, Unread()))
+    ]
+    if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
+        others = _stack_values(question, _average_runs(question, of.scored, of.kept, "absent"), query_ids)[0]
+        without = arrange_values(others, map(str, question.asked), question.systems, query_ids)
+        tested = question.test(without, of.better)
+        notes.insert(0, describe_verdicts(pairs, question.decide(tested, of.scores)))
+    return notes
+
+
+def _list_notes(
+    question: Question,
+    query_ids: pl.Series,
+    of: _Arranged,
+    about: pl.DataFrame,
+    pairs: pl.DataFrame,
+    incomplete: Mapping[str, pl.Series],
+) -> Iterator[Note]:
+    """Yield the notes on what the values of systems rest on."""
+    incomparable = describe_incomparable(pairs, of.scores, None if of.kept is None else BASELINE)
+    yield from (Note(said) for said in (of.few_shared, incomparable) if said)
+    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in of.scores.items()})
+    left_out = absent & (question.missing == "absent")
+    if question.incomplete == "absent":
+        broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in of.scores}
+        left_out |= _mark(query_ids, broken)
+    iterated = [k for k, one in enumerate(of.scores.values()) if not one.lacks_iterations]
+    yield from list_notes(question.asked, of.matrices, about, absent, left_out, outcomes=of.solved, iterated=iterated)
+
+
+def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
+    """Return a row for each system: whether each query is in one of its series."""
+    joined = [
+        pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
+    ]
+    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in joined])
 
 
 def _average_runs(

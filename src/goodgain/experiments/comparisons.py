@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.comparing.absent_queries import read_unread
 from goodgain.comparing.causes import divide_measure
-from goodgain.comparing.compare_systems import compare_scores
+from goodgain.comparing.compare_systems import LostQueries, compare_scores
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries
 from goodgain.comparing.comparison_question import BASELINE, Question
@@ -55,7 +55,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
         for name, run in opened.runs.items()
     }
     unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
-    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, unread, incomplete)
+    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, LostQueries(unread, incomplete))
 
 
 def _score_nothing(of: Analyses, question: Question) -> Scores:
