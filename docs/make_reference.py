@@ -180,7 +180,7 @@ def write_dependencies() -> str:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     needed, extras = project.partition("\n[project.optional-dependencies]\n")[::2]
     rows = re.findall(r'^  "([\w-]+)>=([\d.]+)", +# (.+); (\d+) MB$', needed, flags=re.MULTILINE)
-    more = re.findall(r'^(\w+) = \[[^#]*\] +# (.+); (\d+) MB$', extras, flags=re.MULTILINE)
+    more = re.findall(r"^(\w+) = \[[^#]*\] +# (.+); (\d+) MB$", extras, flags=re.MULTILINE)
     total = sum(int(row[-1]) for row in rows)
     return "\n".join(
         [
