@@ -46,7 +46,7 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
     new = "--baseline-file", path, "--require", "nCG@3>=baseline", "--write-baseline", tmp_path / "next.jsonl"
     done = run_command("compare", QRELS, LATE, *measures, *new, "-o", "csv")
     assert done.returncode == 3
-    assert "failed: nCG@3>=baseline: late has 0.3814, 0.3101 below (baseline 0.6916); significant" in done.stderr
+    assert "failed: nCG@3>=baseline: late has 0.3814, 0.3101 below the baseline 0.6916; significant" in done.stderr
     assert '"system": "late"' in (tmp_path / "next.jsonl").read_text(encoding="utf-8")
 
 

@@ -34,15 +34,18 @@ def test_lines_that_hold_exit_with_0_and_the_comparison_is_printed() -> None:
     done = redundancy("--require", "SRR@3<=0.47", "--require", "CG@3>=baseline", "-o", "csv")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].startswith("SRR@3,down,repeating,lean,2,0.4642")
-    assert "holds: CG@3>=baseline: repeating has 7.5000, equal (baseline 7.5000); not significant" in done.stderr
+    assert "holds: CG@3>=baseline: repeating has 7.5000, equal to the baseline 7.5000; not significant" in done.stderr
 
 
 def test_a_line_that_fails_exits_with_3_and_says_which_system_and_by_how_much() -> None:
     done = redundancy("-m", "SRE@3", "--require", "SRR@3<=0.3", "--require", "SRE@3>=baseline", "-o", "markdown")
     assert done.returncode == 3
     assert "| SRE@3 ↑ | repeating | lean |" in done.stdout
-    assert "failed: SRR@3<=0.3: repeating has 0.4643, 0.1643 above; not significant (t-test, p = 0.1363)" in done.stderr
-    assert "failed: SRE@3>=baseline: repeating has 0.3095, 0.2738 below (baseline 0.5833); " in done.stderr
+    assert (
+        "failed: SRR@3<=0.3: repeating has 0.4643, 0.1643 above the bound; not significant (t-test, p = 0.1363)"
+        in done.stderr
+    )
+    assert "failed: SRE@3>=baseline: repeating has 0.3095, 0.2738 below the baseline 0.5833; " in done.stderr
     assert "not significant (randomisation test, p = 0.5)" in done.stderr
     assert "lean has" not in done.stderr  # the yardstick is held to no line
 
@@ -56,7 +59,7 @@ def test_without_a_baseline_every_system_is_held_to_the_line() -> None:
 
 def test_the_baseline_can_be_named_and_a_run_called_baseline_is_it(tmp_path: Path) -> None:
     named = redundancy("--require", "SRR@3<=baseline", "--baseline", "repeating", "-o", "csv")
-    assert named.returncode == 0 and "lean has 0.0000, 0.4643 below (baseline 0.4643)" in named.stderr
+    assert named.returncode == 0 and "lean has 0.0000, 0.4643 below the baseline 0.4643" in named.stderr
     yardstick = tmp_path / "baseline.run"
     yardstick.write_bytes((REDUNDANCY / "repeating.run").read_bytes())
     files = REDUNDANCY / "qrels.txt", REDUNDANCY / "lean.run", yardstick
@@ -171,7 +174,7 @@ def test_a_line_with_a_margin_is_tested_against_the_shifted_baseline() -> None:
         (outcome,) = check_requirements(found, [text])
         assert outcome.bound == pytest.approx(bound)
         assert outcome.baseline == means["wordy"] and outcome.holds and outcome.p == 1 / 10_000
-        assert f"(baseline {means['wordy']:.4f}, bound {bound:.4f})" in str(outcome)
+        assert f"the bound {bound:.4f} (baseline {means['wordy']:.4f})" in str(outcome)
     (exact,) = check_requirements(found, ["SRR@3<=baseline"])
     assert exact.p == found.pairs.item(0, "p_randomisation_holm")
 
@@ -212,7 +215,7 @@ def test_evaluate_holds_a_single_run_to_numbers() -> None:
     done = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=0.4", "--require", "SRR@3<=0.5 significant")
     assert done.returncode == 3
     assert done.stdout == "SRE@3\t0.3095\nSRR@3\t0.4643\n"  # required measures are printed too
-    assert "failed: SRE@3>=0.4: repeating has 0.3095, 0.09048 below; not significant (t-test" in done.stderr
+    assert "failed: SRE@3>=0.4: repeating has 0.3095, 0.09048 below the bound; not significant (t-test" in done.stderr
     assert "holds: SRR@3<=0.5 significant: repeating has 0.4643, 0.03571 below" in done.stderr
     assert run_command("evaluate", *files, "--require", "SRE@3>=0.3").stdout == "SRE@3\t0.3095\n"
     wrong = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=baseline")

@@ -98,7 +98,7 @@ def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_w
         "<!-- goodgain compare -->",
         "**Required lines: 1 failed, 1 held. 1 better, 2 worse, 25 queries.**",
     ]
-    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below (baseline 9.8000); significant" in lines[5]
+    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below the baseline 9.8000; significant" in lines[5]
     at = lines.index("**Queries that changed most in CG@3, late against quick**")
     queries = [line.split(" | ") for line in lines[at + 4 : at + 9]]
     assert [row[0] for row in queries] == ["| q06", "| q14", "| q25", "| q18", "| q23"]
@@ -142,6 +142,21 @@ def test_a_comment_shows_questions_searches_and_what_was_spent(tmp_path: Path) -
     assert "| 1 | quick | quick 1 |" in "\n".join(lines)
     assert "<details><summary>What each system spends</summary>" in lines
     assert any(line.startswith("| quick | GainPerCall |") for line in lines)
+
+
+def test_results_of_each_system_may_come_in_a_file_of_its_own(tmp_path: Path) -> None:
+    for system in ("quick", "late"):
+        rows = [(f"q{k:02}", 1, f"{system} asks", f"d{k}") for k in range(1, 26)]
+        frame = pl.DataFrame(rows, schema=["query_id", "iteration", "search_query", "doc_id"], orient="row")
+        frame.with_columns(system=pl.lit("agent"), rank=1, search=1).write_parquet(tmp_path / f"{system}.parquet")
+    files = [f"{tmp_path}/{system}.parquet" for system in ("quick", "late")]
+    text = comment(tmp_path, "-m", "CG@3", "--results", files[0], "--results", files[1])
+    assert "| 1 | quick | quick asks |" in text and "| 1 | late | late asks |" in text
+    junit, written = tmp_path / "gate.xml", tmp_path / "other.md"
+    gate = "--require", "CG@3>=1", "--junit", junit, "--comment", written
+    done = run_command("compare", *AGENTS, *gate, "--results", files[0])
+    assert done.returncode == 2 and "give --results for each" in done.stderr
+    assert not junit.exists() and not written.exists()
 
 
 def test_tables_that_nothing_shows_are_refused() -> None:

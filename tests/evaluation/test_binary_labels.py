@@ -179,7 +179,7 @@ def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) 
     lines = ["nCG@1>=0.25", "nCG@2>=baseline", "CG(rel=0.5)@2>=1.5"]
     done = run_command("compare", qrels, *systems, *(f"--require={line}" for line in lines), "--rel", "1", "-o", "csv")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("holds: ") == 3 and "new has 1.0000, equal (baseline 1.0000)" in done.stderr
+    assert done.stderr.count("holds: ") == 3 and "new has 1.0000, equal to the baseline 1.0000" in done.stderr
     assert "nCG(rel=1)@1,up,new" in done.stdout
     failed = run_command("compare", qrels, *systems, "-m", "nCG@1", "--require", "nCG@1>=0.5", "--rel", "1")
     assert failed.returncode == 3 and "failed: nCG@1>=0.5: new has 0.2500" in failed.stderr

@@ -70,7 +70,7 @@ def test_text_leaves_null_labels_out_with_one_notice_and_their_number(tmp_path: 
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.write_qrels(gg.aggregate(VOTES, scale="binary"), tmp_path / "out.qrels")
     (said,) = told
-    assert "2 documents without a label left out" in str(said.message)
+    assert "2 documents without a label stay unjudged" in str(said.message)
     assert (tmp_path / "out.qrels").read_text() == "q1 0 relevant 1\nq1 0 not_relevant 0\nq1 0 one_vote 1\n"
 
 
@@ -116,7 +116,7 @@ def test_the_command_prints_counts_and_agreement_without_names(tmp_path: Path) -
     done = run_command("judge", VOTES, "--scale", "binary", "--agreement", "-o", output)
     assert done.returncode == 0
     assert "documents: 5, with a label: 3, judges: 3, ties: 1" in done.stderr
-    assert done.stderr.count("2 documents without a label left out") == 1
+    assert done.stderr.count("2 documents without a label stay unjudged") == 1
     assert "alpha_ordinal\t" in done.stdout
     assert "judge 1\tjudge 2\t" in done.stdout
     assert "anna" not in done.stdout + done.stderr
@@ -178,5 +178,5 @@ def test_queries_that_have_null_labels_only_are_counted_in_the_notice(tmp_path: 
     with pytest.warns(gg.GoodgainNotice, match=f"3 rows with a null relevance, counted as unjudged; {said}"):
         scores = gg.evaluate(qrels, in_one_search({"q": {"a": 1.0}, "r": {"a": 1.0}}), "CG")
     assert scores["CG"] == 3 and scores.signature["queries"] == 1 and scores.signature["without_judgments"] == 1
-    with pytest.warns(gg.GoodgainNotice, match=f"3 documents without a label left out.*; {said}; write Parquet"):
+    with pytest.warns(gg.GoodgainNotice, match=f"3 documents without a label stay unjudged.*; {said}; Parquet"):
         gg.write_qrels(qrels, tmp_path / "qrels.txt")

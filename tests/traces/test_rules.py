@@ -56,7 +56,9 @@ def test_a_last_turn_without_a_search_is_a_query_with_no_iterations(form: str, r
         story = Story([Turn([[Call("42", tool="calculator")]])])  # without any tag it would be a plain chat
     seen: list[Summary] = []
     if len(story.turns) > 1:  # that an earlier turn searched is said
-        with pytest.warns(GoodgainNotice, match="0 of 1 searches are in last turns; turns='all' counts the others"):
+        with pytest.warns(
+            GoodgainNotice, match="1 of 1 searches are before the last turn and do not count; turns='all' counts them"
+        ):
             results = read(form, story, report=seen.append)
         assert (seen[0].queries_searched_earlier, seen[0].without_search) == (1, 0)
     else:
@@ -71,7 +73,9 @@ def test_the_last_turn_that_searched_is_the_query_if_asked_for(form: str, read: 
     seen: list[Summary] = []
     results = read(form, story, turns="searching", report=seen.append)
     assert by_iteration(results) == LAST_TURN
-    assert "5 of 7 searches are in the last turns that searched; turns='all' counts the others" in str(seen[0])
+    assert "2 of 7 searches are before the last turn that searched and do not count; turns='all' counts them" in str(
+        seen[0]
+    )
 
 
 def test_a_search_whose_answer_is_missing_is_an_error_that_names_the_place(form: str, read: Read) -> None:

@@ -21,6 +21,7 @@ from goodgain.comparing.comparison_tables import Layout, render_briefly, render_
 from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.required_lines import Requirement, parse_requirement
+from goodgain.comparing.searches import read_results_of
 from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats.query_tables import read_outcomes
@@ -45,7 +46,7 @@ _comparison_options = shared.join_options(
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
     shared.declared_options("missing", "incomplete"),
     shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
-    shared.declared_option("results", "--comment shows the searches of the query that changed most."),
+    shared.declared_option("results", "--comment shows the searches of the query that changed most.", multiple=True),
     shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
     click.option(
         "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
@@ -114,13 +115,14 @@ def compare(
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
     beside = _Beside(*(settings.pop(name) for name in _Beside._fields))
     beside.check(gate, plot, runs)
-    inputs = [qrels, kept, groups, outcomes, beside.queries, beside.results, *beside.costs, *shared.find_files(runs)]
+    inputs = [qrels, kept, groups, outcomes, beside.queries, *beside.results, *beside.costs, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
     solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
     lines = [parse_requirement(text, rel=settings["rel"], outcomes=solved) for text in required]
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         x = shared.make_experiment(qrels, runs, settings)
+        read_results_of(x.systems, beside.results or None)  # what is wrong with them is said before anything is written
         wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
         if gate.write_baseline is not None and kept is None and len(x.systems) == 1:
             changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
@@ -146,7 +148,9 @@ def compare(
         explanation = None
         if has_causes and against in x.systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                explanation = x.explain(against, system, measure, results=beside.results)
+                explanation = x.explain(
+                    against, system, measure, results=beside.find_results(x.systems, against, system)
+                )
         spend = x.spend([*beside.costs]) if beside.costs else None
         comment = write_comment(comparison, outcomes_of_lines, explanation, questions=beside.questions, spend=spend)
         write_output(comment, shared.Output("markdown", gate.comment))
@@ -160,7 +164,7 @@ class _Beside(NamedTuple):
     """Tables that a comment or a picture shows beside the comparison."""
 
     queries: str | None
-    results: Path | None
+    results: tuple[Path, ...]
     costs: tuple[Path, ...]
 
     def check(self, gate: GateFiles, plot: Path | None, runs: Sequence[str]) -> None:
@@ -174,6 +178,13 @@ class _Beside(NamedTuple):
             raise InputError(
                 "--results and --costs belong to one run of each system. Give one run each, or leave them out."
             )
+
+    def find_results(self, systems: Sequence[str], *pair: str) -> list[Path] | None:
+        """Return the results of two systems: the file of all, or that of each."""
+        if len(self.results) < 2:
+            return [*self.results] or None
+        of_each = dict(zip(systems, self.results, strict=True))
+        return [of_each[name] for name in pair]
 
     @property
     def questions(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.comparing.comparison_notes import Note
+from goodgain.comparing.pairs_table import DECIDED
 from goodgain.comparing.rendering import count_queries
 from goodgain.counting.coverage import SharedQueries, join_examples
 from goodgain.files.opening import stem
@@ -47,7 +48,7 @@ def describe_absent(name: str, of: SharedQueries, missing: str, unread: Unread) 
         yield Note(f"{count_queries(idle)} never searched in {name}: {shown} (counted as having no results).")
     if number := len(of.only_judged):
         lost = int(of.only_judged.is_in([*unread.query_ids]).sum())
-        told = f" convert could not read {lost:,} of them ({unread.file})." if lost else ""
+        told = f" convert could not read {lost:,} of them ({unread.file})." if lost else _tell_of_unknown(unread)
         counted = "counted as having no results" if missing == "zero" else "left out"
         one = number == 1
         yield Note(
@@ -56,10 +57,18 @@ def describe_absent(name: str, of: SharedQueries, missing: str, unread: Unread) 
         )
 
 
+def _tell_of_unknown(unread: Unread) -> str:
+    """Say that queries which convert could not read may be among the absent ones, under other ids."""
+    number = len(unread.query_ids)
+    return f" {count_queries(number)} could not be read by convert, with other ids ({unread.file})." if number else ""
+
+
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> Note:
     """Return the note on the verdicts that rest on absent queries; `without` has the pairs without these."""
     both = pairs.select(*_KEY, "verdict").join(without.select(*_KEY, other="verdict"), on=_KEY, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
+    if not {*both.get_column("verdict"), *both.get_column("other")} & {*DECIDED}:
+        return Note("With and without the queries absent from a run, no system is better or worse.", minor=True)
     if changed.is_empty():
         return Note("No verdict rests on the queries absent from a run: without them each stays the same.", minor=True)
     return Note(

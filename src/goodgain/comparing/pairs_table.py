@@ -32,6 +32,8 @@ from goodgain.measures.scores import Scores
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
 _ROWS = 1_000
 
+#: The verdicts of a significant difference.
+DECIDED = ("better", "worse")
 #: The verdict where a system has no value because it returned nothing.
 NO_RESULTS = "no results"
 #: How the verdict begins where the values of two systems mean different things; a reason may follow.

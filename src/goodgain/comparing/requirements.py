@@ -86,14 +86,14 @@ class Outcome:
                 "has no value: a system returned no result of a judged query, or no query has a value in every system"
             )
         apart = abs(self.value - self.bound)
-        way = (
-            "equal"
-            if is_equal(self.value, self.bound)
-            else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
-        )
-        if self.baseline is not None:
-            shifted = "" if self.bound == self.baseline else f", bound {self.bound:.4f}"
-            way += f" (baseline {self.baseline:.4f}{shifted})"
+        way = f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        way = "equal to" if is_equal(self.value, self.bound) else way
+        if self.baseline is None:
+            way += " the bound"
+        elif self.bound == self.baseline:
+            way += f" the baseline {self.baseline:.4f}"
+        else:
+            way += f" the bound {self.bound:.4f} (baseline {self.baseline:.4f})"
         test = "t-test" if self.requirement.bound is not None else "randomisation test"
         test = "noise of reruns" if self.requirement.is_tested_by_noise else test
         belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
@@ -144,7 +144,7 @@ def check_requirements(
 
     >>> import goodgain as gg
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
-    holds: RR>=0.5: the run has 1.0000, 0.5 above; not significant (p does not exist)
+    holds: RR>=0.5: the run has 1.0000, 0.5 above the bound; not significant (p does not exist)
     """
     requirements = [*requirements]
     if family not in (None, "holm"):

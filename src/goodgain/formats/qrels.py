@@ -390,8 +390,8 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
         notice(
-            f"{target}: {count} document{'s' * (count != 1)} without a label left out, since TREC text cannot hold null"
-            f"{describe_queries_left_out(source.ungraded, source.frame)}; write Parquet or JSON Lines to keep them"
+            f"{target}: {count} document{'s' * (count != 1)} without a label stay unjudged, for TREC text has no row for them"
+            f"{describe_queries_left_out(source.ungraded, source.frame)}; Parquet and JSON Lines keep them"
         )
     elif source.ungraded is not None:
         frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")

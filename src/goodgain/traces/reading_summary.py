@@ -145,7 +145,9 @@ class Summary(msgspec.Struct):
             self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
 
     def __str__(self) -> str:
-        return "\n".join([*self._describe_counts(), *self._describe_exceptions(), *self.choices])
+        return "\n".join(
+            [*self._describe_counts(), *self._describe_exceptions(), *(f"option: {one}" for one in self.choices)]
+        )
 
     def _describe_counts(self) -> Iterator[str]:
         yield (
@@ -198,15 +200,15 @@ class Summary(msgspec.Struct):
         if self.unknown:
             yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:
-            yield f"{self.errors} traces or files left out because of errors"
+            yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
 
     def _describe_elsewhere(self) -> str:
-        """Return how many searches are in the turns that are queries."""
+        """Return how many searches are in turns that are no queries."""
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
-        which = "the last turns that searched" if spell("turns", "searching") in self.choices else "last turns"
+        which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
         in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
-        found = f"{used} of {used + self.searches_elsewhere} searches are in {which}"
-        return f"{found}; {spell('turns', 'all')} counts the others{in_earlier}"
+        found = f"{self.searches_elsewhere} of {used + self.searches_elsewhere} searches are before {which} and do not count"
+        return f"{found}; {spell('turns', 'all')} counts them{in_earlier}"
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""

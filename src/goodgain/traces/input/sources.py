@@ -13,6 +13,7 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, loads_exactly
 from goodgain.files.opening import BOM
+from goodgain.options import spell
 from goodgain.traces.expected_values import find_id, find_record_id, format_place
 from goodgain.traces.input.file_head import FileHead, parse_members, parse_prefix
 from goodgain.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
@@ -122,7 +123,10 @@ class Source:
                 try:
                     value = _parse(line.removeprefix(BOM) if number == 1 else line)
                 except NotJSONError as error:
-                    cut = InputError(f"{format_place(at)}: is not JSON ({error}); was the file cut off there?")
+                    cut = InputError(
+                        f"{format_place(at)}: is not JSON ({error}); was the file cut off there? "
+                        f"{spell('errors', 'skip')} leaves the line out."
+                    )
                     self._raise_or_skip(cut, self._name_lost(parse_prefix(line, whole=False), self.number))
                     self.number += 1  # later traces keep their numbers
                     continue
