@@ -46,7 +46,7 @@ pass `--unrecorded`. Where a log has no query id, use `--query-id` or `--query-i
 Show what each format sees in a file:
 
 ```sh
-goodgain convert --explain-format tests/traces/fixtures/langchain/state.json
+goodgain convert --explain-format qrels_examples/two_logs/old.json
 ```
 """
 
