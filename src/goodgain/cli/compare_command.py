@@ -15,9 +15,10 @@ from goodgain.cli.notices_and_progress import notices_after_output, show_progres
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_forms import FORMS as COMPARISON_FORMS
+from goodgain.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.comparison_question import add_fixed_iterations
-from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
-from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
+from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.required_lines import Requirement, parse_requirement
@@ -63,7 +64,11 @@ _comparison_options = shared.join_options(
 #: The fields of `Layout`.
 _layout_options = shared.join_options(
     shared.places_option("Decimals in markdown and latex."),
-    shared.rows_option,
+    click.option(
+        "--rows",
+        type=click.Choice(ROWS),
+        help="The rows of the table of means. Default: systems in latex without --baseline, else measures.",
+    ),
     shared.spreadsheet_option,
     click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
     click.option("--label", default="", help="Label of the table of means, in latex."),

@@ -19,22 +19,25 @@ _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
 
 
 class Grid(NamedTuple):
-    """One table; its first `words` columns hold words, the others numbers."""
+    """One table; its first `words` columns hold words, the others numbers. `name` tells it from others of the same result."""
 
     title: str
     header: Sequence[str]
     words: int
     rows: Sequence[Sequence[Cell]]
+    name: str = ""
+    notes: Sequence[str] = ()
 
     @classmethod
-    def of(cls, title: str, header: Sequence[str], words: int, rows: Iterable[Iterable[str]]) -> Grid:
+    def of(cls, title: str, header: Sequence[str], words: int, rows: Iterable[Iterable[str]], name: str = "") -> Grid:
         """Return a table of plain texts."""
-        return cls(title, header, words, [[*map(Cell, row)] for row in rows])
+        return cls(title, header, words, [[*map(Cell, row)] for row in rows], name)
 
     def drop_column(self, heading: str) -> Grid:
         kept = [k for k, name in enumerate(self.header) if name != heading]
         rows = [[row[k] for k in kept] for row in self.rows]
-        return Grid(self.title, [self.header[k] for k in kept], sum(k < self.words for k in kept), rows)
+        words = sum(k < self.words for k in kept)
+        return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
 
     def turn(self, heading: str) -> Grid:
         """Transpose a table with one column of words; `heading` becomes its first heading."""
@@ -63,7 +66,10 @@ def write_markdown(parts: Iterable[Grid | Line]) -> str:
             align = ["---"] * part.words + ["---:"] * (len(header) - part.words)
             lines = [align if row is None else [*map(_write_markdown_cell, row)] for row in (header, None, *part.rows)]
             written += title + "".join(f"\n| {' | '.join(line)} |" for line in lines)
-            after_table = "\n"
+            written += "\n" * bool(part.notes) + "".join(
+                _MARKDOWN[1].format(escape_markdown(note)) for note in part.notes
+            )
+            after_table = "\n" * (not part.notes)
         else:
             written += after_table * (part.level > 0) + _MARKDOWN[part.level].format(escape_markdown(part.text))
             after_table = ""
@@ -82,15 +88,31 @@ def escape_markdown(text: str) -> str:
 BOOKTABS = "% needs \\usepackage{booktabs}"
 
 
+def write_float(grid: Grid, label: str, size: str = "") -> str:
+    """Return a table as a float of LaTeX: caption, label, tabular, and the notes below it."""
+    below = "".join(f"\n{escape_latex(note)}\\par" for note in grid.notes)
+    said = f"\n\\par\\footnotesize{below}" if below else ""
+    head = f"\\begin{{table}}\n\\centering\n{size}\\caption{{{escape_latex(grid.title)}}}\n\\label{{{label}}}"
+    return f"{head}\n{write_tabular(grid)}{said}\n\\end{{table}}"
+
+
 def write_tabular(grid: Grid) -> str:
     """Return a table without its title as a tabular of LaTeX."""
     columns = "l" * grid.words + "r" * (len(grid.header) - grid.words)
-    rows = [
-        [rf"\textbf{{{escape_latex(c.text)}}}" if c.best else escape_latex(c.text) for c in row] for row in grid.rows
-    ]
+    rows = [[*map(_write_latex_cell, row)] for row in grid.rows]
     header, *body = (" & ".join(cells) + r" \\" for cells in [map(escape_latex, grid.header), *rows])
     begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
     return "\n".join([begin, r"\toprule", header, r"\midrule", *body, r"\bottomrule", end])
+
+
+def _write_latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    return (rf"\textbf{{{text}}}" if cell.best else text) + (f"$^{{{cell.marks}}}$" if cell.marks else "")
+
+
+def write_latex_comment(text: str) -> str:
+    """Return a text as a comment of the source, on one line."""
+    return f"% {_remove_line_breaks(text)}"
 
 
 _LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
@@ -101,6 +123,8 @@ _LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
     "↓": r"$\downarrow$",
     "†": r"$^\dagger$",
     "–": "--",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "[": "{[}",  # after \\ a bracket would be an optional argument
@@ -109,7 +133,8 @@ _LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
 
 
 def escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in _remove_line_breaks(text))
+    text = _remove_line_breaks(text).replace("<=", "≤").replace(">=", "≥")
+    return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
 def _remove_line_breaks(text: str) -> str:
@@ -122,6 +147,7 @@ def write_html(parts: Iterable[Grid | Line]) -> str:
     for part in parts:
         if isinstance(part, Grid):
             shown.append(write_table(part.title, part.header, part.rows, words=part.words))
+            shown += (f"<small>{escape_html(note)}</small>" for note in part.notes)
         else:
             text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
             shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')

@@ -241,16 +241,16 @@ def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -
     """Return the tables of replicates, noise and flips that have rows; `brief`: without the variances."""
     replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {
-        "Repeated runs": (replicates.rename({"replicates": "runs"}), 2),
-        "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)": (comparison.noise, 3),
-        "Runs that pass a line": (comparison.flips, 2),
+        "Repeated runs": (replicates.rename({"replicates": "runs"}), 2, "runs"),
+        "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)": (comparison.noise, 3, "noise"),
+        "Runs that pass a line": (comparison.flips, 2, "flips"),
     }
     grids = []
-    for title, (frame, words) in titles.items():
+    for title, (frame, words, label) in titles.items():
         if frame.height:
             rows = [
                 [str(cell) if isinstance(cell, (str, int)) else format_number(cell, places) for cell in row]
                 for row in frame.iter_rows()
             ]
-            grids.append(Grid.of(title, [name.replace("_", " ") for name in frame.columns], words, rows))
+            grids.append(Grid.of(title, [name.replace("_", " ") for name in frame.columns], words, rows, label))
     return grids

@@ -82,12 +82,21 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
 
 
 class Cell(NamedTuple):
-    """A text, whether it is the best of its row, its verdict (`better`, `worse` ...), and an SVG for HTML, not escaped."""
+    """One cell of a table.
+
+    Attributes:
+        text: the text.
+        best: whether it is the best of its row.
+        verdict: its verdict: `better`, `worse` ...
+        picture: an SVG for HTML, not escaped.
+        marks: letters above the line, in LaTeX.
+    """
 
     text: str
     best: bool = False
     verdict: str = ""
     picture: str = ""
+    marks: str = ""
 
 
 def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *, words: int) -> str:
