@@ -21,11 +21,11 @@ from goodgain.comparing.comparison_forms import (
 from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.outcomes import correlate
-from goodgain.comparing.rendering import ANY_WIDTH, write_plain
 from goodgain.comparing.replicate_tables import Runs, tabulate_flips, tabulate_noise
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
+from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
 

@@ -17,28 +17,29 @@ from goodgain.comparing.comparison_tables import (
     DIFFERENCES,
     GROUPS,
     Layout,
-    build_brief_grids,
-    build_column_grid,
-    build_grids,
+    build_brief_tables,
+    build_column_table,
     build_legend,
+    build_tables,
     describe_bounds,
     describe_costs,
     explain_dagger,
     name_test,
 )
-from goodgain.comparing.rendering import (
+from goodgain.comparing.replicate_tables import describe_detectable, list_remarks
+from goodgain.errors import InputError
+from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
+from goodgain.files.tables import (
     BOOKTABS,
-    Grid,
+    Cell,
     Line,
-    build_rich_table,
+    Table,
     write_float,
     write_html,
     write_latex_comment,
     write_markdown,
 )
-from goodgain.comparing.replicate_tables import describe_detectable, list_remarks
-from goodgain.errors import InputError
-from goodgain.files.escaping import Cell, escape_controls, escape_html, guard_formulas
+from goodgain.files.terminal_tables import draw_table
 from goodgain.options import check_whole_number, spell
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ PLACES = (-1, 100)
 #: The label of the table of means where the user gives none.
 _LABEL = "tab:comparison"
 _PAIR = ("measure", "system", "against")
-#: Columns of the pairs that a narrow terminal leaves out, in this order.
-_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "interval")
 
 
 def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
@@ -70,49 +69,49 @@ def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
 
 def _write_markdown(comparison: Comparison, layout: Layout) -> str:
     legend = [Line(sentence, 1) for sentence in build_legend(comparison)]
-    return write_markdown([*build_grids(comparison, layout), *legend])
+    return write_markdown([*build_tables(comparison, layout), *legend])
 
 
 def _write_latex(comparison: Comparison, layout: Layout) -> str:
-    means, pairs, *more = build_grids(comparison, layout)
+    means, pairs, *more = build_tables(comparison, layout)
     by_system = layout.rows == "systems"
     size = ""
     if by_system:
-        size, pairs = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n", build_column_grid(comparison, layout.places)
-    grids = [means, pairs, *more]
+        size, pairs = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n", build_column_table(comparison, layout.places)
+    tables = [means, pairs, *more]
     if by_system and comparison.baseline is None:
-        grids = [_add_letters(means, comparison), *more]  # in place of the pairs
+        tables = [_add_letters(means, comparison), *more]  # in place of the pairs
     floats = []
-    for grid in grids:
-        label = "-".join(filter(None, [layout.label or _LABEL, grid.name]))
-        notes = [*grid.notes, *_explain(comparison, grid, in_column=by_system)]
-        floats.append(write_float(grid._replace(notes=notes), label, size))
+    for table in tables:
+        label = "-".join(filter(None, [layout.label or _LABEL, table.name]))
+        notes = [*table.notes, *_explain(comparison, table, in_column=by_system)]
+        floats.append(write_float(table._replace(notes=notes), label, size))
     notices = [write_latex_comment(f"notice: {note}") for note in comparison.notes]
     return "\n\n".join(["\n".join([BOOKTABS, *notices]), *floats]) + "\n"
 
 
-def _explain(comparison: Comparison, grid: Grid, *, in_column: bool) -> Iterator[str]:
+def _explain(comparison: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
     """Yield what the columns and marks of one table of a paper mean, for a reader who sees no other table."""
-    made, cells = comparison.signature, [cell for row in grid.rows for cell in row]
+    made, cells = comparison.signature, [cell for row in table.rows for cell in row]
     interval = f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %."
-    if grid.name == DIFFERENCES and in_column:
+    if table.name == DIFFERENCES and in_column:
         told = f"{interval} p: randomisation test, corrected by Holm's method; * marks p <= {made['alpha']:g}."
         yield f"{told} {explain_dagger(comparison)}".strip()
-    elif grid.name == DIFFERENCES:
+    elif table.name == DIFFERENCES:
         yield build_legend(comparison)[0]
-    elif grid.name == GROUPS:
+    elif table.name == GROUPS:
         yield f"{interval} * marks a significant difference ({name_test(comparison, 'groups and pairs')})."
-    elif grid.name == CORRELATIONS:
+    elif table.name == CORRELATIONS:
         yield interval
-    shown = "".join([*grid.header, *(cell.text for cell in cells)])
+    shown = "".join([*table.header, *(cell.text for cell in cells)])
     marks = [f"{sign} {word} is better" for sign, word in (("↑", "higher"), ("↓", "lower")) if sign in shown]
     marks += ["bold is best"] * any(cell.best for cell in cells)
     yield from [f"Marks: {', '.join(marks)}."] * bool(marks)
-    if grid.name in ("", DIFFERENCES):
+    if table.name in ("", DIFFERENCES):
         yield from describe_bounds(made)
 
 
-def _add_letters(means: Grid, comparison: Comparison) -> Grid:
+def _add_letters(means: Table, comparison: Comparison) -> Table:
     """Give each system a letter, and each mean the letters of the systems that it is significantly better than."""
     names = comparison.systems.get_column("system").to_list()
     few = len(names) <= len(ascii_lowercase)
@@ -178,7 +177,7 @@ _HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
 
 def render_html(comparison: Comparison) -> str:
     """Return the tables of a comparison as HTML, with every text escaped."""
-    means, pairs, *more = build_grids(comparison, Layout())
+    means, pairs, *more = build_tables(comparison, Layout())
     at = pairs.header.index("interval")
     drawn = [
         [*row[:at], row[at]._replace(picture=picture), *row[at + 1 :]]
@@ -210,39 +209,21 @@ def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> It
     """Yield the tables for rich, and the legend without the notes: these appear as notices on stderr."""
     from rich.text import Text
 
-    means, pairs, *more = build_grids(comparison, layout)
-    yield build_rich_table(means)
-    left_out = []
-    for heading in _DISPENSABLE:
-        if _compute_width(pairs) <= width:
-            break
-        if heading in pairs.header:
-            left_out.append(heading)
-            pairs = pairs.drop_column(heading)
-    yield from map(build_rich_table, (pairs, *more))
+    for table in build_tables(comparison, layout):
+        yield from draw_table(table, width)
     for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
         yield Text(escape_controls(sentence))
-    if left_out:
-        yield Text(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
-
-
-def _compute_width(grid: Grid) -> int:
-    from rich.cells import cell_len
-
-    columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)
-    return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
 def render_briefly(comparison: Comparison, width: int, layout: Layout, *, more: str = "--full") -> Iterator[Any]:
     """Yield for rich a row per measure and pair: difference, interval, wins, verdict. With bounds, yield the full tables."""
-    from rich import box
     from rich.text import Text
 
     if "most" in comparison.pairs.columns:
         yield from render_on_terminal(comparison, width, layout)
         return
-    for grid in build_brief_grids(comparison, layout):
-        yield build_rich_table(grid, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for table in build_brief_tables(comparison, layout):
+        yield from draw_table(table, width, brief=True)
         yield Text("")
     yield Text(escape_controls(describe_costs(comparison)))
     if comparison.detectable.height:

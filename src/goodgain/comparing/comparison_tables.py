@@ -10,7 +10,6 @@ import polars as pl
 from goodgain.comparing.pairs_table import find_best, find_unranked
 from goodgain.comparing.rendering import (
     ABSENT,
-    Grid,
     count_queries,
     format_bounds,
     format_interval,
@@ -18,8 +17,8 @@ from goodgain.comparing.rendering import (
     format_probability,
     format_signed,
 )
-from goodgain.comparing.replicate_tables import build_replicate_grids
-from goodgain.files.escaping import Cell
+from goodgain.comparing.replicate_tables import build_replicate_tables
+from goodgain.files.tables import Cell, Table
 from goodgain.measures.declaration import ARROWS
 
 if TYPE_CHECKING:
@@ -33,6 +32,9 @@ _SPENT = {
 }
 #: Column of the pairs -> its heading in a table.
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
+#: Columns of the pairs that a narrow terminal leaves out, in this order.
+_DROPPED = ("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "interval")
+_DROPPED += ("wins/ties/losses", "Holm", "mean against", "mean", "queries")
 #: Tables of a comparison, after that of the means: what `--label` gets after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 
@@ -52,16 +54,16 @@ def name_test(comparison: Comparison, corrected: str) -> str:
     return f"p <= {alpha:g}, randomisation test, corrected by Holm's method over all {corrected} of a measure"
 
 
-def build_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
+def build_tables(comparison: Comparison, layout: Layout) -> list[Table]:
     """Return the tables of means and pairs, and where asked those of groups and correlations."""
     columns = ["measure", "system", "against", "difference", "interval", *_list_p_values(comparison), "effect"]
     columns += ["wins/ties/losses", "difference in iterations"]
     columns += ["unjudged", "verdict"] if "most" in comparison.pairs.columns else ["verdict"]
-    pairs = _build_pairs_grid("Differences, system minus against", comparison, columns, 3, layout.places)
-    return [_build_means_grid(comparison, layout), pairs, *_build_more_grids(comparison, layout.places)]
+    pairs = _build_pairs_table("Differences, system minus against", comparison, columns, 3, layout.places)
+    return [_build_means_table(comparison, layout), pairs, *_build_more_tables(comparison, layout.places)]
 
 
-def build_brief_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
+def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
     """Return one table for two systems, with their means; for more systems a table of means and a table of pairs."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
@@ -69,55 +71,56 @@ def build_brief_grids(comparison: Comparison, layout: Layout) -> list[Grid]:
     title = f"{f'{system} against {against}' if one_pair else 'System minus against'}, {count_queries(made['queries'])}"
     columns = ["measure", *(("mean", "mean against") if one_pair else ("system", "against"))]
     columns += ["plain difference", "interval", "wins/losses", "verdict"]
-    pairs = _build_pairs_grid(title, comparison, columns, 1 if one_pair else 3, layout.places)
+    pairs = _build_pairs_table(title, comparison, columns, 1 if one_pair else 3, layout.places)
     interval = f"{100 * (1 - made['alpha']):g} % interval"
     shown = {"plain difference": "difference", "interval": interval, "mean": system, "mean against": against}
-    pairs = pairs._replace(header=[shown.get(name, name) for name in columns])
+    header, drop = ([shown.get(name, name) for name in names] for names in (columns, _DROPPED))
+    pairs = pairs._replace(header=header, drop=drop)
     left_out = ("interval", *(("system", "against") if one_pair else ()))
-    more = _build_more_grids(comparison, layout.places, without=left_out)
-    return [pairs, *more] if one_pair else [_build_means_grid(comparison, layout, brief=True), pairs, *more]
+    more = _build_more_tables(comparison, layout.places, without=left_out)
+    return [pairs, *more] if one_pair else [_build_means_table(comparison, layout, brief=True), pairs, *more]
 
 
-def build_column_grid(comparison: Comparison, places: int) -> Grid:
+def build_column_table(comparison: Comparison, places: int) -> Table:
     """Return the table of pairs in few columns: difference, interval, and the corrected p of the randomisation test."""
     others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
     columns = ["measure", "system", "against", "difference", "interval", "Holm"]
-    grid = _build_pairs_grid(title, comparison, columns, 3, places)._replace(header=[*columns[:-1], "p"])
-    return grid if len(others) > 1 else grid.drop_column("against")
+    table = _build_pairs_table(title, comparison, columns, 3, places)._replace(header=[*columns[:-1], "p"])
+    return table if len(others) > 1 else table.drop_column("against")
 
 
-def _build_more_grids(comparison: Comparison, places: int, *, without: Sequence[str] = ()) -> list[Grid]:
+def _build_more_tables(comparison: Comparison, places: int, *, without: Sequence[str] = ()) -> list[Table]:
     """Return the table of groups, without some columns, and that of correlations; none that was not asked for."""
-    grids = []
+    tables = []
     if comparison.groups is not None:
         columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference", "interval"]
         columns = [name for name in (*columns, "wins/ties/losses", "verdict") if name not in without]
         words = columns.index("queries")
-        grids.append(_build_pairs_grid("Differences by group", comparison, columns, words, places, of_groups=True))
+        tables.append(_build_pairs_table("Differences by group", comparison, columns, words, places, of_groups=True))
     if comparison.correlations is not None:
         rows = [
             (*words, str(queries), format_signed(tau, 2), format_interval(low, high, 2))
             for *words, queries, tau, low, high in comparison.correlations.iter_rows()
         ]
         title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
-        grids.append(
-            Grid.of(title, ["system", "outcome", "measure", "queries", "tau", "interval"], 3, rows, CORRELATIONS)
+        tables.append(
+            Table.of(title, ["system", "outcome", "measure", "queries", "tau", "interval"], 3, rows, CORRELATIONS)
         )
-    grids += build_replicate_grids(comparison, places, brief=bool(without))
-    return grids
+    tables += build_replicate_tables(comparison, places, brief=bool(without))
+    return tables
 
 
-def _build_pairs_grid(
+def _build_pairs_table(
     title: str, comparison: Comparison, columns: list[str], words: int, places: int, *, of_groups: bool = False
-) -> Grid:
+) -> Table:
     """Return a row per measure and pair, or per group, with these columns of `_write_pair`."""
     frame = comparison.groups if of_groups else comparison.pairs
     rows = []
     for row in () if frame is None else frame.iter_rows(named=True):
         written = _write_pair(row, places, None if of_groups else comparison.signature["queries"])
         rows.append([Cell(written[name], verdict=row.get(name) or "" if name == "verdict" else "") for name in columns])
-    return Grid(title, columns, words, rows, GROUPS if of_groups else DIFFERENCES)
+    return Table(title, columns, words, rows, GROUPS if of_groups else DIFFERENCES, drop=_DROPPED)
 
 
 def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[str, str]:
@@ -146,7 +149,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
     }
 
 
-def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Grid:
+def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Table:
     """Return a row per measure with the best mean marked, and below them the cost of each system unless `brief`.
 
     Or a row per system without costs: unless `brief`, * marks the means that differ significantly from the baseline.
@@ -178,8 +181,8 @@ def _build_means_grid(comparison: Comparison, layout: Layout, *, brief: bool = F
         rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in comparison.systems.get_column(name))])
     title = layout.caption or f"Means over {count_queries(queries)}"
     notes = [f"* differs significantly from {baseline} ({name_test(comparison, 'pairs')})."] * bool(marked)
-    grid = Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows, notes=notes)
-    return grid.turn("system") if by_system else grid
+    table = Table(title, ["measure", *comparison.systems.get_column("system")], 1, rows, notes=notes)
+    return table.turn("system") if by_system else table
 
 
 def _list_p_values(comparison: Comparison) -> list[str]:
