@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
@@ -16,7 +16,7 @@ ANY_WIDTH = 10_000
 #: Verdict -> its colour on a terminal.
 _COLOURS = {"better": "green", "worse": "red"}
 #: The lengths to which a narrow terminal shortens names, one after the other, and how many names it shortens at most.
-_LENGTHS, _MOST_NAMES = (32, 24, 16), 20
+_LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
@@ -46,15 +46,14 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
     yield from map(Text, [*shown.notes, *below])
 
 
-def print_drawn(console: Any, shown: Iterable[Any]) -> None:
+def print_drawn(console: Any, shown: Sequence[Any]) -> None:
     """Print with rich; the terminal wraps the lines of a table that is wider."""
     from rich.table import Table as Drawn
 
-    width = console.width
     whole = console.options.update(max_width=ANY_WIDTH)
-    for one in shown:
-        console.width = max(width, console.measure(one, options=whole).maximum) if isinstance(one, Drawn) else width
-        console.print(one)
+    widths = [console.measure(one, options=whole).maximum for one in shown if isinstance(one, Drawn)]
+    console.width = max([console.width, *widths])
+    console.print(*shown, sep="\n")
 
 
 def write_plain(shown: Iterable[Any]) -> str:
@@ -74,8 +73,7 @@ def _escape(table: Table) -> Table:
 
 def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
     """Return the table for a width, the sentences on what it lacks, and the width of each column."""
-    names: dict[str, str] = {}
-    shown, left_out = table, []
+    shown, names, left_out = table, dict[str, str](), []
     for length in _LENGTHS:
         if _fits(shown, width, between):
             break
@@ -85,8 +83,10 @@ def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list
         if _fits(shown, width, between):
             break
         if heading in shown.header:
-            shown = shown.drop_column(heading)
+            table, shown = (one.drop_column(heading) for one in (table, shown))
             left_out.append(heading)
+    if not _fits(shown, width, between):
+        shown, names = table, {}
     texts = {cell for row in [shown.header, *([one.text for one in row] for row in shown.rows)] for cell in row}
     used = {word for text in texts for word in text.split(" ")}
     below = [f"{short}: {name}" for name, short in names.items() if short in used]
