@@ -40,9 +40,9 @@ CALLS = {
 
 
 def draw(table: Table, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    print_drawn(console, [*draw_table(table, width)])
-    return console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    file = io.StringIO()
+    print_drawn(Console(file=file, width=width), [*draw_table(table, width)])
+    return file.getvalue()
 
 
 def read_words(printed: str) -> set[str]:

@@ -33,8 +33,10 @@ _SPENT = {
 #: Column of the pairs -> its heading in a table.
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
-_DROPPED = ("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "interval")
-_DROPPED += ("wins/ties/losses", "Holm", "mean against", "mean", "queries")
+_DROPPED = (
+    *("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "interval"),
+    *("wins/ties/losses", "Holm", "mean against", "mean", "queries"),
+)
 #: Tables of a comparison, after that of the means: what `--label` gets after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 
