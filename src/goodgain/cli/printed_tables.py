@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TextIO
 
 import polars as pl
@@ -95,7 +95,7 @@ def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = Fals
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
-        words = sum(not dtype.is_numeric() for dtype in frame.dtypes)
+        words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
         rows = [["" if value is None else str(value) for value in row] for row in frame.rows()]
         write_output(write_shown(Table.of("", frame.columns, words, rows), output.form), output)
     else:
