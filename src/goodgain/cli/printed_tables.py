@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import polars as pl
@@ -36,14 +37,18 @@ def open_console(stream: TextIO) -> Any:
     return console
 
 
+#: The ends of a value: of its bounds, or of its interval.
+BOUNDS, INTERVAL = ("least", "most"), ("low", "high")
+_NO_ENDS: Mapping[str, float | None] = MappingProxyType({})
+
+
 class Value(NamedTuple):
     """One value of a measure.
 
     Attributes:
         query_id: None for a value over all queries.
         queries: the number of queries with a value, for a mean that can leave some out.
-        bounds: the least and the most; a pair of None for a measure without bounds; None if not requested.
-        is_interval: whether bounds are the low and the high end of an interval.
+        ends: those of `BOUNDS` or `INTERVAL`; None for a measure without them. Empty if not requested.
         group: the group of queries; None without groups, and for a value over all queries.
     """
 
@@ -52,19 +57,8 @@ class Value(NamedTuple):
     system: str
     value: float | int | None
     queries: int | None = None
-    bounds: tuple[float | None, float | None] | None = None
-    is_interval: bool = False
+    ends: Mapping[str, float | None] = _NO_ENDS
     group: str | None = None
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What the bounds are called."""
-        return ("low", "high") if self.is_interval else ("least", "most")
-
-    @property
-    def without(self) -> str:
-        """What stands for bounds that do not exist."""
-        return "no interval" if self.is_interval else "no bounds"
 
     @property
     def group_or_all(self) -> str:
@@ -155,7 +149,7 @@ def print_values(
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
-            names = ([name, *(f"{name} {end}" for end in value.ends if value.bounds)] for name, value in own)
+            names = ([name, *(f"{name} {end}" for end in value.ends)] for name, value in own)
             lines.insert(0, (*header[: len(words)], *chain(*names)))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
@@ -170,7 +164,7 @@ def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> d
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
-    return row | ({} if one.bounds is None else dict(zip(one.ends, one.bounds, strict=True)))
+    return row | dict(one.ends)
 
 
 #: The words of a row (the query first, if shown) and its values.
@@ -210,27 +204,25 @@ def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, ro
     shown = [value for _, values in body for value in values]
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
-    if any(value.is_interval for value in shown):
+    if any("low" in value.ends for value in shown):
         print(f"[low, high]: {interval}.")
-    elif any(value.bounds is not None for value in shown):
+    elif any(value.ends for value in shown):
         print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
 
 def _write_cell(value: Value, places: int) -> str:
     """Return a value for a table, with its number of queries and its bounds."""
-    text, *bounds = _write_value(value, places)
-    queries = "" if value.queries is None else f" ({value.queries:,})"
-    if not bounds:
-        return text + queries
-    return f"{text}{queries} " + (value.without if value.without in bounds else f"[{', '.join(bounds)}]")
+    text, *ends = _write_value(value, places)
+    shown = "" if value.queries is None else f" ({value.queries:,})"
+    if ends:
+        shown += f" {ends[0]}" if None in value.ends.values() else f" [{', '.join(ends)}]"
+    return text + shown
 
 
 def _write_value(value: Value, places: int) -> list[str]:
-    bounds = value.bounds or ()
-    return [
-        format_number(value.value, places),
-        *(value.without if bound is None else format_number(bound, places) for bound in bounds),
-    ]
+    absent = "no interval" if "low" in value.ends else "no bounds"
+    ends = (absent if end is None else format_number(end, places) for end in value.ends.values())
+    return [format_number(value.value, places), *ends]
 
 
 def print_sparklines(frame: pl.DataFrame, places: int) -> None:
