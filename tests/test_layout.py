@@ -1,8 +1,11 @@
-"""The names of the package's folders, and of the folders of its tests."""
+"""The names of the package's folders and of the folders of its tests, and the one place for tables."""
 
 from __future__ import annotations
 
+import ast
 import pkgutil
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import goodgain
@@ -18,3 +21,37 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 def test_tests_stand_in_folders_named_as_those_of_the_package() -> None:
     folders = {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")}
     assert folders <= MODULES | {"support", "browser"}
+
+
+#: The files that may know how a form draws a table.
+TABLES = ("files/tables.py", "files/terminal_tables.py")
+#: The cell border of Markdown, LaTeX and HTML in a string.
+BORDER = re.compile(r"^\| | \|$|---:|^ & $|^& | &$| \\\\$|\\(hline|toprule|midrule)|</?(td|th|tr|table)\b")
+
+
+def find_drawing(source: str) -> Iterator[str]:
+    """Yield what draws a table: an import of rich's table or box, or a string constant with the border of a cell."""
+    tree = ast.parse(source)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{one.name}" for one in node.names]
+            yield from (name for name in names if re.match(r"rich\.(table|box)\b", name))
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if re.match(r"rich\.(table|box)\b", one.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield from [node.value] * bool(BORDER.search(node.value))
+
+
+def test_only_the_table_module_draws_tables() -> None:
+    root = Path(goodgain.__file__).parent
+    found = {str(path.relative_to(root)): [*find_drawing(path.read_text())] for path in root.rglob("*.py")}
+    assert all(found.pop(name) for name in TABLES)
+    assert {name: drawn for name, drawn in found.items() if drawn} == {}
+
+
+def test_the_check_of_tables_finds_each_way_to_draw_one() -> None:
+    ways = ["from rich import box", "from rich.table import Table", "import rich.box"]
+    ways += ["x = f'| {y} | {z} |'", "x = '<td>'", r"x + r' \\'", "x = '---:'", "x = ' & '.join(y)"]
+    assert all([*find_drawing(way)] for way in ways), [way for way in ways if not [*find_drawing(way)]]
+    assert not [*find_drawing("def f():\n    'A | B'\n    return x | y, 'a<b', 'R&D', '-'")]

@@ -69,6 +69,11 @@ def test_values_are_the_same_in_every_form() -> None:
     assert "| nDCG@10 | 0.1872 |" in goodgain(*COMMANDS["evaluate"], "-o", "markdown")[0]
 
 
+def test_numbers_stand_right_beside_a_later_column_of_words() -> None:
+    header, sides = goodgain(*COMMANDS["ledger"], "-o", "markdown")[0].splitlines()[:2]
+    assert header.startswith(r"| query\_id | iteration | R |") and sides.startswith("| --- | ---: | ---: |")
+
+
 @pytest.mark.parametrize("name", ["scores.xlsx", "scores", "Table", "markdown.doc"])
 def test_any_other_form_is_an_error_that_lists_them(name: str) -> None:
     done = run_command(*COMMANDS["evaluate"], "-o", name)

@@ -191,7 +191,7 @@ def test_compare_turns_its_table_of_means() -> None:
     assert "| lean | **0.5833** | **0.0000** |\n" in text
     assert "| repeating | 0.3095 | 0.4643 |\n" in text
     latex = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "latex", "--rows", "systems")
-    assert r"lean & \textbf{0.5833} \\" in latex
+    assert r"a & lean & \textbf{0.5833} \\" in latex
     table = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "table", "--full", "--rows", "systems")
     assert "SRE@3 ↑" in table
     assert "│ repeating " in table

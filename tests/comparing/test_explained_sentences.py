@@ -16,7 +16,7 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.explanation_sentences import Account, find_main_causes
-from goodgain.comparing.rendering import Line
+from goodgain.files.tables import Line
 from tests.comparing.test_explanation import expected_documents, first_place
 from tests.support import oracle
 from tests.support.counts import how_many

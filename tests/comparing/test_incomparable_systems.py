@@ -72,7 +72,7 @@ def test_the_note_stands_in_notes_and_no_sentence_says_that_a_ranking_stopped(fo
 
 
 def test_no_form_marks_or_prints_bold_what_is_not_comparable(found: gg.Comparison) -> None:
-    markdown, latex = found.to_text("markdown"), found.to_text("latex")
+    markdown, latex = found.to_text("markdown"), found.to_text("latex", rows="measures")
     bold = {"markdown": r"\*\*", "latex": "textbf", "html": "<b>"}
     html = found._repr_html_().replace("</tr>", "\n")
     for form, text in (("markdown", markdown), ("latex", latex), ("html", html)):

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import goodgain as gg
 from goodgain import Comparison, compare
-from goodgain.comparing.comparison_tables import FORMS
+from goodgain.comparing.comparison_forms import FORMS
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command
@@ -29,7 +29,7 @@ def terminal(comparison: Comparison, width: int = 200, colour: bool = False) -> 
 
 
 def shown(comparison: Comparison, form: str) -> str:
-    return terminal(comparison) if form == "table" else comparison.to_text(form)
+    return terminal(comparison) if form == "table" else comparison.to_text(form, rows="measures")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_names_break_no_markdown_table() -> None:
 
 
 def test_names_break_no_latex_table() -> None:
-    text = nasty().to_text("latex")
+    text = nasty().to_text("latex", rows="measures")
     for tabular in re.findall(r"\\midrule\n(.*?)\n\\bottomrule", text, flags=re.DOTALL):
         assert len({len(re.findall(r"(?<!\\)&", line)) for line in tabular.splitlines()}) == 1
         assert not re.search(r"(?<!\\)[%#]", tabular)
@@ -132,7 +132,7 @@ def test_a_narrow_terminal_breaks_no_number_and_says_what_it_leaves_out() -> Non
     comparison = compare(labels, {"a": runs["wordy"], "b": runs["lean"], "c": runs["lean"]}, "SRR@3")
     narrow = terminal(comparison, width=90)
     assert "Left out because the terminal is narrow: effect" in narrow
-    assert re.search(r"-0\.1\d{3} ", narrow) and "interval" not in narrow.split("Intervals")[0]
+    assert re.search(r"-0\.1\d{3} ", narrow) and "interval" not in narrow.split("Left out")[0]
     assert "Left out" not in terminal(comparison, width=200)
 
 

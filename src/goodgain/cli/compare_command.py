@@ -15,15 +15,16 @@ from goodgain.cli.notices_and_progress import notices_after_output, show_progres
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison_forms import FORMS as COMPARISON_FORMS
+from goodgain.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
 from goodgain.comparing.comparison_question import add_fixed_iterations
-from goodgain.comparing.comparison_tables import FORMS as COMPARISON_FORMS
-from goodgain.comparing.comparison_tables import Layout, render_briefly, render_on_terminal, stack_groups
+from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.gate_reports import choose_change, write_comment
-from goodgain.comparing.rendering import ANY_WIDTH
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.searches import read_results_of
 from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.experiment import Experiment
+from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.formats.texts import read_questions
 from goodgain.measures.names import add_counts, parse_measures
@@ -64,7 +65,11 @@ _comparison_options = shared.join_options(
 #: The fields of `Layout`.
 _layout_options = shared.join_options(
     shared.places_option("Decimals in markdown and latex."),
-    shared.rows_option,
+    click.option(
+        "--rows",
+        type=click.Choice(ROWS),
+        help="The rows of the table of means. Default: systems in latex without --baseline, else measures.",
+    ),
     shared.spreadsheet_option,
     click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
     click.option("--label", default="", help="Label of the table of means, in latex."),
@@ -193,17 +198,9 @@ class _Beside(NamedTuple):
 
 def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:
     if output.form == "table":
-        from rich.table import Table
-
         console = open_console(sys.stdout)
-        if brief:
-            shown = [*render_briefly(comparison, console.width, layout)]
-        else:  # whole tables: lines that are wider than the terminal go on below
-            shown = [*render_on_terminal(comparison, ANY_WIDTH, layout)]
-            whole = console.options.update(max_width=ANY_WIDTH)
-            tables = [one for one in shown if isinstance(one, Table)]
-            console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in tables))
-        console.print(*shown, sep="\n")
+        render, width = (render_briefly, console.width) if brief else (render_on_terminal, ANY_WIDTH)
+        print_drawn(console, [*render(comparison, width, layout)])
     elif output.form in COMPARISON_FORMS:
         write_output(comparison.to_text(output.form, **layout._asdict()), output)
     else:

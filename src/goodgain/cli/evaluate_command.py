@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices_and_progress import notices_after_output, show_progress
-from goodgain.cli.printed_tables import Value, format_signature, print_values
+from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
@@ -133,7 +133,7 @@ def evaluate(
             values = _list_corrected_means(x, names, _read_people(human, x), asked)
         else:
             values = [
-                *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
+                *(_list_values_by_query(scores, grouped) if by_query else ()),
                 *(_list_values_by_group(scores) if groups is not None else ()),
                 *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
             ]
@@ -147,16 +147,14 @@ def evaluate(
     exit_if_failed(check_lines(scores, lines, junit, family))
 
 
-def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:
+def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None) -> list[Value]:
     names: dict[str, str] = {}
     if groups is not None:
         names = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
     found = [
-        Value(
-            query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None, group=names.get(query_id)
-        )
+        Value(query_id, measure, system, value, ends=dict(zip(BOUNDS, ends, strict=False)), group=names.get(query_id))
         for system, of in scores.items()
-        for query_id, measure, value, *reach in of.per_query.iter_rows()
+        for query_id, measure, value, *ends in of.per_query.iter_rows()
     ]
     return sorted(found, key=lambda value: str(value.query_id))  # a stable sort
 
@@ -177,12 +175,12 @@ def _list_means(
 ) -> Iterator[Value]:
     for system, of in scores.items():
         means = of.mean(how=how)
+        names, ends = (BOUNDS, of.bounds) if bounds else (INTERVAL, of.intervals)
         for measure in measures:
             name = str(measure)
             queries = of.num_queries[name] if find_null_rule(measure) else None
-            ends = of.bounds if bounds else of.intervals
-            reach = None if ends is None else ends[name] or (None, None)
-            yield Value(None, name, system, means[name], queries, reach, is_interval=of.intervals is not None)
+            shown = {} if ends is None else dict(zip(names, ends[name] or (None, None), strict=True))
+            yield Value(None, name, system, means[name], queries, shown)
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
@@ -214,7 +212,7 @@ def _list_corrected_means(
     one = next(iter(next(iter(found.values())).values()))
     shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
     return [
-        Value(None, measure, system, estimate.powered[0], bounds=estimate.powered[1:], is_interval=True)
+        Value(None, measure, system, estimate.powered[0], ends=dict(zip(INTERVAL, estimate.powered[1:], strict=True)))
         for system, of in found.items()
         for measure, estimate in of.items()
     ]

@@ -15,6 +15,7 @@ from goodgain.comparing import use_of_documents
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import InputError
+from goodgain.files.terminal_tables import print_drawn
 from goodgain.formats import read_qrels
 from goodgain.reporting.plots.pictures import draw_funnel, write_picture
 
@@ -65,7 +66,8 @@ def explain(
         with show_progress():
             explained = x.explain(x.systems[0], x.systems[1], list(measures), results=opened, uses=uses, top=top)
         if output.form == "table":
-            open_console(sys.stdout).print(*render_on_terminal(explained, query), sep="\n")
+            console = open_console(sys.stdout)
+            print_drawn(console, [*render_on_terminal(explained, query, console.width)])
         elif output.form in FORMS:
             write_output(explained.to_text(output.form, query=query), output)
         else:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import polars as pl
 
 from goodgain.cli.shared_options import Output, say
-from goodgain.comparing.rendering import (
-    BOOKTABS,
-    Grid,
-    build_rich_table,
-    format_number,
-    write_markdown,
-    write_tabular,
-)
+from goodgain.comparing.rendering import format_number
 from goodgain.comparing.use_of_documents import FUNNEL
-from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
+from goodgain.files.escaping import escape_columns, guard_formulas
+from goodgain.files.tables import Table, write_data, write_shown
+from goodgain.files.terminal_tables import draw_table, print_drawn
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import add_arrow
@@ -29,8 +24,6 @@ from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_dire
 
 #: The characters of a sparkline by ascending value, and their largest number in one.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
-#: The width for names of queries, measures or systems beside the values; longer names wrap.
-_NAME_WIDTH = 16
 #: With fewer characters (COLUMNS=0) rich leaves out columns, or the whole table.
 _LEAST_WIDTH = 40
 
@@ -44,14 +37,18 @@ def open_console(stream: TextIO) -> Any:
     return console
 
 
+#: The ends of a value: of its bounds, or of its interval.
+BOUNDS, INTERVAL = ("least", "most"), ("low", "high")
+_NO_ENDS: Mapping[str, float | None] = MappingProxyType({})
+
+
 class Value(NamedTuple):
     """One value of a measure.
 
     Attributes:
         query_id: None for a value over all queries.
         queries: the number of queries with a value, for a mean that can leave some out.
-        bounds: the least and the most; a pair of None for a measure without bounds; None if not requested.
-        is_interval: whether bounds are the low and the high end of an interval.
+        ends: those of `BOUNDS` or `INTERVAL`; None for a measure without them. Empty if not requested.
         group: the group of queries; None without groups, and for a value over all queries.
     """
 
@@ -60,19 +57,8 @@ class Value(NamedTuple):
     system: str
     value: float | int | None
     queries: int | None = None
-    bounds: tuple[float | None, float | None] | None = None
-    is_interval: bool = False
+    ends: Mapping[str, float | None] = _NO_ENDS
     group: str | None = None
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What the bounds are called."""
-        return ("low", "high") if self.is_interval else ("least", "most")
-
-    @property
-    def without(self) -> str:
-        """What stands for bounds that do not exist."""
-        return "no interval" if self.is_interval else "no bounds"
 
     @property
     def group_or_all(self) -> str:
@@ -103,29 +89,11 @@ def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = Fals
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
-        words = sum(not dtype.is_numeric() for dtype in frame.dtypes)
+        words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
         rows = [["" if value is None else str(value) for value in row] for row in frame.rows()]
-        _write_grid(Grid.of("", frame.columns, words, rows), output)
+        write_output(write_shown(Table.of("", frame.columns, words, rows), output.form), output)
     else:
-        write_output(_encode_frame(guard_formulas(frame) if spreadsheet else frame, output.form), output)
-
-
-def _write_grid(grid: Grid, output: Output) -> None:
-    """Write a table as Markdown or LaTeX."""
-    written = write_markdown([grid]) if output.form == "markdown" else f"{BOOKTABS}\n{write_tabular(grid)}\n"
-    write_output(written, output)
-
-
-def _encode_frame(frame: pl.DataFrame, form: str) -> str | bytes:
-    if form in ("csv", "tsv"):
-        return frame.write_csv(separator="," if form == "csv" else "\t")
-    if form == "json":
-        return json.dumps(frame.to_dicts(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    if form == "jsonl":
-        return frame.write_ndjson()
-    content = io.BytesIO()  # Polars has its own error for a full or closed standard output
-    frame.write_parquet(content)
-    return content.getvalue()
+        write_output(write_data(guard_formulas(frame) if spreadsheet else frame, output.form), output)
 
 
 def write_output(content: str | bytes, output: Output) -> None:
@@ -181,14 +149,13 @@ def print_values(
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
-            names = ([name, *(f"{name} {end}" for end in value.ends if value.bounds)] for name, value in own)
+            names = ([name, *(f"{name} {end}" for end in value.ends)] for name, value in own)
             lines.insert(0, (*header[: len(words)], *chain(*names)))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
         _print_table(header, body, places, rows=rows, interval=interval)
     else:
-        shown = [[*words, *(_write_cell(cell, places) for cell in cells)] for words, cells in body]
-        _write_grid(Grid.of("", header, len(body[0][0]), shown), output)
+        write_output(write_shown(_build_table(header, body, places), output.form), output)
 
 
 def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
@@ -197,7 +164,7 @@ def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> d
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
-    return row | ({} if one.bounds is None else dict(zip(one.ends, one.bounds, strict=True)))
+    return row | dict(one.ends)
 
 
 #: The words of a row (the query first, if shown) and its values.
@@ -220,50 +187,42 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
     return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
-def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str, interval: str) -> None:
-    from rich.cells import cell_len
+def _build_table(header: Sequence[str], body: Sequence[_Row], places: int) -> Table:
+    rows = ([*words, *(_write_cell(value, places) for value in values)] for words, values in body)
+    return Table.of("", header, len(body[0][0]), rows)
 
+
+def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, rows: str, interval: str) -> None:
     words = len(body[0][0])
-    show_name, show_heading = (_add_arrow, str) if rows == "measures" else (str, _add_arrow)
-    header = [*header[:words], *map(show_heading, header[words:])]
-    lines = [
-        [*names[:-1], show_name(names[-1]), *(_write_cell(value, places) for value in values)] for names, values in body
-    ]
-    table = build_rich_table(Grid.of("", header, words, lines))
-    for column in table.columns[words:]:
-        column.no_wrap = True
-    for row, (names, _), (following, _) in zip(table.rows, body, body[1:], strict=False):
-        row.end_section = words > 1 and names[0] != following[0]
+    if rows == "measures":
+        body = [([*names[:-1], _add_arrow(names[-1])], values) for names, values in body]
+    else:
+        header = [*header[:words], *map(_add_arrow, header[words:])]
     console = open_console(sys.stdout)
-    # In a narrow console rich would cut numbers and names: let the terminal wrap a wide table.
-    widths = [max(map(cell_len, map(escape_controls, cells))) for cells in zip(header, *lines, strict=True)]
-    widths[:words] = [min(width, _NAME_WIDTH) for width in widths[:words]]
-    console.width = max(console.width, sum(widths) + 3 * len(widths) + 1)
-    console.print(table)
+    table = _build_table(header, body, places)
+    print_drawn(console, [*draw_table(table, console.width, by_first=words > 1)])
     shown = [value for _, values in body for value in values]
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
-    if any(value.is_interval for value in shown):
+    if any("low" in value.ends for value in shown):
         print(f"[low, high]: {interval}.")
-    elif any(value.bounds is not None for value in shown):
+    elif any(value.ends for value in shown):
         print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
 
 def _write_cell(value: Value, places: int) -> str:
     """Return a value for a table, with its number of queries and its bounds."""
-    text, *bounds = _write_value(value, places)
-    queries = "" if value.queries is None else f" ({value.queries:,})"
-    if not bounds:
-        return text + queries
-    return f"{text}{queries} " + (value.without if value.without in bounds else f"[{', '.join(bounds)}]")
+    text, *ends = _write_value(value, places)
+    shown = "" if value.queries is None else f" ({value.queries:,})"
+    if ends:
+        shown += f" {ends[0]}" if None in value.ends.values() else f" [{', '.join(ends)}]"
+    return text + shown
 
 
 def _write_value(value: Value, places: int) -> list[str]:
-    bounds = value.bounds or ()
-    return [
-        format_number(value.value, places),
-        *(value.without if bound is None else format_number(bound, places) for bound in bounds),
-    ]
+    absent = "no interval" if "low" in value.ends else "no bounds"
+    ends = (absent if end is None else format_number(end, places) for end in value.ends.values())
+    return [format_number(value.value, places), *ends]
 
 
 def print_sparklines(frame: pl.DataFrame, places: int) -> None:
@@ -271,28 +230,24 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
     For each measure, the bars of all systems share one scale, from 0 to the highest mean.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     if "over" in frame.columns:
         title = f"Over {frame.item(0, 'over')}: the spends of the table"
     else:
         last: Any = frame.get_column("iteration").max()
         title = f"Iterations 1 to {last}"
-    table = Table(title=title, title_justify="left")
-    for heading in ("measure", "system"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("first", "curve", "last"):
-        table.add_column(heading, justify="left" if heading == "curve" else "right", no_wrap=True)
+    rows = []
     for of in frame.partition_by("measure", maintain_order=True):
         top: Any = of.get_column("mean").max()
         for line in of.partition_by("system", maintain_order=True):
             system, measure = line.select("system", "measure").row(0)
             means = line.get_column("mean").to_list()
             ends = [format_number(mean, places) for mean in (means[0], means[-1])]
-            cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
-            table.add_row(*(Text(escape_controls(cell)) for cell in cells))
-    open_console(sys.stdout).print(table)
+            rows.append([_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]])
+    longest = max(len(curve) for *_, curve, _ in rows)
+    shown = [[*before, curve.ljust(longest), end] for *before, curve, end in rows]
+    console = open_console(sys.stdout)
+    table = Table.of(title, ["measure", "system", "first", "curve".ljust(longest), "last"], 2, shown)
+    print_drawn(console, [*draw_table(table, console.width)])
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:

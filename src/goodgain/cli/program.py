@@ -23,6 +23,8 @@ from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.notices_and_progress import show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError, count_of, notice
+from goodgain.files.tables import Table
+from goodgain.files.terminal_tables import draw_table, print_drawn
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
@@ -196,28 +198,25 @@ _FAMILIES = {
 @shared.command("goodgain measures", "goodgain measures | grep lower")
 def measures() -> None:
     """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
-    from rich.table import Table
-    from rich.text import Text
-
     header = ("measure", "better", "bounds", "definition")
-    described = list(_describe_measures())
+    described, console = list(_describe_measures()), open_console(sys.stdout)
     if not sys.stdout.isatty():
         print(*header, sep="\t")
     for family, title in _FAMILIES.items():
-        table = Table(*header, title=title, title_justify="left")
+        rows = []
         for declared, details in described:
             if declared.family == family:
                 least, most = declared.bounds
                 sentences = [f"{declared.title}: {declared.definition}", declared.note, *details]
                 better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
                 bounds = f"{least}..{most}" if most else f">= {least}"
-                table.add_row(*map(Text, (declared.usage, better, bounds, "; ".join(filter(None, sentences)))))
+                rows.append((declared.usage, better, bounds, "; ".join(filter(None, sentences))))
         if sys.stdout.isatty():
-            open_console(sys.stdout).print(table)
+            print_drawn(console, [*draw_table(Table.of(title, header, len(header), rows), console.width)])
         else:  # one line per measure, for grep
             print(f"# {title}")
-            for cells in zip(*(column.cells for column in table.columns), strict=True):
-                print(*cells, sep="\t")
+            for row in rows:
+                print(*row, sep="\t")
 
 
 def _describe_measures() -> Iterator[tuple[Any, list[str]]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goodgain.comparing.comparison_tables import PLACES, ROWS
+from goodgain.comparing.comparison_forms import PLACES, ROWS
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.comparison_question import Question
-from goodgain.comparing.comparison_tables import (
-    Layout,
+from goodgain.comparing.comparison_forms import (
     find_remarks,
     render_briefly,
     render_html,
     render_on_terminal,
     write_comparison,
 )
+from goodgain.comparing.comparison_question import Question
+from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.outcomes import correlate
-from goodgain.comparing.rendering import ANY_WIDTH, write_plain
 from goodgain.comparing.replicate_tables import Runs, tabulate_flips, tabulate_noise
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
+from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
 
@@ -140,7 +140,7 @@ class Comparison:
         form: str = "markdown",
         *,
         places: int = 4,
-        rows: str = "measures",
+        rows: str | None = None,
         spreadsheet: bool = False,
         caption: str = "",
         label: str = "",
@@ -152,9 +152,12 @@ class Comparison:
             places: the number of decimals, at most 100; -1 for full precision.
             rows: the rows of the table of means: `measures`, or `systems` as in papers: means alone, with * where the
                 difference from the baseline is significant. LaTeX then has a table of differences that fits a column.
+                Without a baseline it has one table instead, where letters name the systems that each is significantly
+                better than. None: `systems` in LaTeX without a baseline, else `measures`.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
             caption: replaces the title of the table of means in LaTeX and Markdown.
-            label: the label of the table of means in LaTeX; the table of differences has `<label>-differences`.
+            label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has
+                `<label>-differences`.
 
         Raises:
             InputError: form, places or rows has an unknown value.

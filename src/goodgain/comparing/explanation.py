@@ -17,12 +17,13 @@ from goodgain.comparing.causes import (
     tabulate_queries,
 )
 from goodgain.comparing.explanation_screens import add_sentences, build_screen, render_on_terminal, write_explanation
-from goodgain.comparing.rendering import write_html, write_plain
 from goodgain.comparing.searches import Results, tabulate_iterations
 from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import notice
 from goodgain.evaluation import check_iterations
+from goodgain.files.tables import write_html
+from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
 from goodgain.formats.systems import stack_systems
 from goodgain.measures.good_gain import CG, NumDup

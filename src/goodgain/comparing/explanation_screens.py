@@ -22,11 +22,13 @@ from goodgain.comparing.explanation_sentences import (
     name_documents,
     sum_sides,
 )
-from goodgain.comparing.rendering import ABSENT, Grid, Line, build_rich_table, count_queries, show, write_markdown
+from goodgain.comparing.rendering import ABSENT, count_queries, show
 from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
+from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 
 if TYPE_CHECKING:
@@ -53,12 +55,12 @@ def add_sentences(of: Explanation) -> pl.DataFrame:
     return of.queries.with_columns(sentence=pl.Series(sentences, dtype=pl.String))
 
 
-def build_screen(of: Explanation, query: str | None = None) -> Iterator[Grid | Line]:
+def build_screen(of: Explanation, query: str | None = None) -> Iterator[Table | Line]:
     """Yield the first screen, or with a query both systems side by side."""
     return _build_first_screen(of) if query is None else _build_side_by_side(take_query(of, query))
 
 
-def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
+def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
     """Yield for each measure a sentence, the table of causes and the queries that changed most; then wasted searches."""
     account = Account(of)
     for measure, parts in of.parts.items():
@@ -80,7 +82,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             rows += [[f"no {parts.denominator} in one system", "", "", ""]] * bool(added["none"])
             rows = [[*row, show(value / queries.height, "+")] for row, value in zip(rows, added.values(), strict=False)]
             header = ["part", of.base, of.new, "difference", "adds to the mean"]
-            yield Grid.of(f"Sums over queries, {measure}", header, 1, rows)
+            yield Table.of(f"Sums over queries, {measure}", header, 1, rows)
         if causes.height:
             rows = [
                 [
@@ -93,7 +95,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
             total = math.fsum(causes.get_column("amount"))
             rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
             header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
-            yield Grid.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
+            yield Table.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
         for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
             shown = changed.head(of.top)
             yield from [Line(title, -1)] * bool(shown.height)
@@ -174,12 +176,12 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
     return replace(of, **taken)
 
 
-def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
+def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
     """Yield the one query of an explanation: its values, both systems iteration by iteration, and their documents."""
     account = Account(of)
     for row in of.queries.iter_rows(named=True):
         yield Line(f"{_describe_values(row)}. {row['sentence'] or ''}".strip())
-    yield from (_build_iterations_grid(account, rel) for rel in account.rels)
+    yield from (_build_iterations_table(account, rel) for rel in account.rels)
     if of.iterations.get_column("brought_nothing_good").any():
         yield Line("! the iteration found no good document while some were missing")
     for measure, parts in {str(one.numerator): one for one in of.parts.values()}.items():
@@ -194,7 +196,7 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         ]
         header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
         if rows:
-            yield Grid.of(f"Good documents, {measure}", header, 2, rows)
+            yield Table.of(f"Good documents, {measure}", header, 2, rows)
     documents = of.documents.unique("doc_id", keep="first", maintain_order=True).iter_rows(named=True)
     used = [
         [name_document(row), *(row[use] or ABSENT for use in USES_OF)]
@@ -202,11 +204,11 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
         if any(map(row.get, USES_OF))
     ]
     if used:
-        yield Grid.of("Use of the good documents", ["good document", of.base, of.new], 3, used)
+        yield Table.of("Use of the good documents", ["good document", of.base, of.new], 3, used)
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[name_document(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield Grid.of(
+        yield Table.of(
             "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
         )
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
@@ -214,10 +216,12 @@ def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
             [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield Grid.of("Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows)
+        yield Table.of(
+            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
+        )
 
 
-def _build_iterations_grid(account: Account, rel: float) -> Grid:
+def _build_iterations_table(account: Account, rel: float) -> Table:
     of, header, columns = account.of, ["iteration"], []
     words = {"new_other": "not good", "repeated": "repeated", "unjudged": "unjudged"}
     names = [str(parts.numerator) for parts in of.parts.values() if account.find_rel(parts) == rel]
@@ -238,7 +242,7 @@ def _build_iterations_grid(account: Account, rel: float) -> Grid:
         columns.append(found or [account.describe_idle(name, of.queries.get_column("query_id"))])
     rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
     title = f"Query {of.queries.item(0, 'query_id')}{account.name_rel(rel)}"
-    return Grid.of(title, header, len(header), rows)
+    return Table.of(title, header, len(header), rows)
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
@@ -253,14 +257,14 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
     return write_markdown(build_screen(of, query))
 
 
-def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
+def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:
     """Yield the first screen, or one query, for rich."""
     from rich.padding import Padding
     from rich.text import Text
 
     for k, part in enumerate(build_screen(of, query)):
-        if isinstance(part, Grid):
-            yield Padding(build_rich_table(part), (1, 0, 0, 0), expand=False)
+        if isinstance(part, Table):
+            yield from (Text(""), *draw_table(part, width))
         else:
             text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
             yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)), expand=False)

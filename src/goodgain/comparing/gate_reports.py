@@ -13,11 +13,12 @@ from goodgain.comparing.causes import divide_measure
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.pairs_table import NO_RESULTS
-from goodgain.comparing.rendering import Grid, count_queries, escape_markdown, write_markdown
+from goodgain.comparing.rendering import count_queries
 from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, escape_html
+from goodgain.files.tables import Table, escape_markdown, write_markdown
 from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
@@ -175,7 +176,7 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
 
 def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
     """Return a table of at most so many rows."""
-    table = write_markdown([Grid.of("", header, len(header), rows[:most])]).rstrip("\n")
+    table = write_markdown([Table.of("", header, len(header), rows[:most])]).rstrip("\n")
     return table + (f"\n\n{len(rows) - most} more: see the log." if len(rows) > most else "")
 
 

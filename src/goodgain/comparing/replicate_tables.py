@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.comparing.comparison_notes import Note
 from goodgain.comparing.pairs_table import arrange_values, match_pair
-from goodgain.comparing.rendering import Grid, count_queries, format_number
+from goodgain.comparing.rendering import count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
     POWER,
@@ -26,6 +26,7 @@ from goodgain.comparing.replicates import (
 from goodgain.comparing.required_lines import Requirement, passes
 from goodgain.comparing.statistical_tests import Matrix, count_least_queries, find_spread, subtract_without_residue
 from goodgain.errors import count_of
+from goodgain.files.tables import Table
 from goodgain.measures.replicate_scores import find_values
 from goodgain.measures.scores import Scores
 
@@ -237,20 +238,20 @@ def _describe_needed(needed: Mapping[str, Any], asked: str) -> str:
     return f"{asked} takes {count_queries(needed['queries'])}{runs}"
 
 
-def build_replicate_grids(comparison: Comparison, places: int, *, brief: bool) -> list[Grid]:
+def build_replicate_tables(comparison: Comparison, places: int, *, brief: bool) -> list[Table]:
     """Return the tables of replicates, noise and flips that have rows; `brief`: without the variances."""
     replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {
-        "Repeated runs": (replicates.rename({"replicates": "runs"}), 2),
-        "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)": (comparison.noise, 3),
-        "Runs that pass a line": (comparison.flips, 2),
+        "Repeated runs": (replicates.rename({"replicates": "runs"}), 2, "runs"),
+        "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)": (comparison.noise, 3, "noise"),
+        "Runs that pass a line": (comparison.flips, 2, "flips"),
     }
-    grids = []
-    for title, (frame, words) in titles.items():
+    tables = []
+    for title, (frame, words, label) in titles.items():
         if frame.height:
             rows = [
                 [str(cell) if isinstance(cell, (str, int)) else format_number(cell, places) for cell in row]
                 for row in frame.iter_rows()
             ]
-            grids.append(Grid.of(title, [name.replace("_", " ") for name in frame.columns], words, rows))
-    return grids
+            tables.append(Table.of(title, [name.replace("_", " ") for name in frame.columns], words, rows, label))
+    return tables

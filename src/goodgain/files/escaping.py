@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -79,38 +78,6 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
             "--spreadsheet writes against formulas; read without it. Begin an id of your own like this with two apostrophes."
         )
     return frame.with_columns(texts)
-
-
-class Cell(NamedTuple):
-    """A text, whether it is the best of its row, its verdict (`better`, `worse` ...), and an SVG for HTML, not escaped."""
-
-    text: str
-    best: bool = False
-    verdict: str = ""
-    picture: str = ""
-
-
-def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *, words: int) -> str:
-    """Return an HTML table for a notebook; the first `words` columns are aligned as words, the others as numbers.
-
-    Every text is escaped: names of systems and ids of documents come from users.
-
-    >>> write_table("", ["measure", "a<b"], [[Cell("CG"), Cell("1.0", best=True)]], words=1).count("&lt;")
-    1
-    """
-    sides = ["left" if k < words else "right" for k in range(len(header))]
-    caption = f'<caption style="text-align:left">{escape_html(title)}</caption>' if title else ""
-    head = "".join(
-        f'<th style="text-align:{side}">{escape_html(name)}</th>' for name, side in zip(header, sides, strict=True)
-    )
-    body = "".join("<tr>" + "".join(map(_write_cell, row, sides)) + "</tr>" for row in rows)
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _write_cell(cell: Cell, side: str) -> str:
-    text = escape_html(cell.text)
-    is_bold = cell.best or cell.verdict in ("better", "worse")
-    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if is_bold else text}</td>'
 
 
 def escape_html(text: str) -> str:

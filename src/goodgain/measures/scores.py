@@ -14,7 +14,8 @@ import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import Cell, escape_html, write_table
+from goodgain.files.escaping import escape_html
+from goodgain.files.tables import Table, write_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
@@ -155,13 +156,13 @@ class Scores:
     def _repr_html_(self) -> str:
         ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
         rows = [
-            [Cell(_name_with_arrow(name)), Cell("–" if value is None else f"{value:.4f}{ends.get(name, '')}")]
+            [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
             for name, value in self.means.items()
         ]
         queries = self._queries_of_means
         title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
-        return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
+        return write_html([Table.of(title, ["measure", "value"], 1, rows)]) + f"<small>{escape_html(made)}</small>"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
         """The value of one measure in any spelling; None if a query has no value.

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.escaping import Cell, escape_html, write_table
+from goodgain.files.escaping import escape_html
+from goodgain.files.tables import Cell, Table, write_html
 from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.pictures import draw_curves
 
@@ -100,7 +101,7 @@ def _write_rows(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = Non
         cells = [[Cell("", picture=bar), *row] for bar, row in zip(bars, cells, strict=True)]
         header = ["results", *header]
     more = frame.height - len(cells)
-    return write_table("", header, cells, words=2) + (f"<small>and {more:,} more</small>" if more else "")
+    return write_html([Table("", header, 2, cells, notes=[f"and {more:,} more"] * bool(more))])
 
 
 def _draw_bar(counts: Sequence[int], widest: int) -> str:

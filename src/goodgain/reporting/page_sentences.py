@@ -12,9 +12,10 @@ from goodgain.comparing.comparison_tables import describe_costs
 from goodgain.comparing.explanation import Explanation
 from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.pairs_table import NOT_COMPARABLE
-from goodgain.comparing.rendering import Line, count_queries, format_interval, format_number, format_signed
+from goodgain.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.errors import count_of
+from goodgain.files.tables import Line
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration
 from goodgain.measures.scores import Scores

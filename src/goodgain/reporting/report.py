@@ -18,14 +18,15 @@ import polars as pl
 
 from goodgain.comparing.causes import Parts, Searched, divide_measure
 from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_tables import Layout, build_brief_grids, build_grids, build_legend
+from goodgain.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
 from goodgain.comparing.explanation import explain_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
-from goodgain.comparing.rendering import Grid, Line, count_queries, format_number, write_markdown
+from goodgain.comparing.rendering import count_queries, format_number
 from goodgain.comparing.searches import read_results_of, tabulate_iterations
 from goodgain.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, guard_formulas
+from goodgain.files.tables import Line, Table, write_markdown
 from goodgain.formats import Qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import list_runs
@@ -208,16 +209,16 @@ def _summarise(of: Evidence) -> list[str]:
     return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
 
 
-def _build_tables(of: Evidence) -> list[Grid]:
+def _build_tables(of: Evidence) -> list[Table]:
     """Return the tables to read first."""
     if of.comparison is not None:
-        return build_brief_grids(of.comparison, Layout())
+        return build_brief_tables(of.comparison, Layout())
     (name, scores), *_ = of.scores.items()
     rows = [
         [add_arrow(measure, of.measures[measure]), format_number(value, PLACES)]
         for measure, value in scores.means.items()
     ]
-    return [Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
+    return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
 
 
 def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
@@ -244,7 +245,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
 
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
     paragraphs = [*said["summary"], *([said["method"]] if said["method"] else [])]
-    parts: list[Grid | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
+    parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
         title = of.tell_cause(f"Why {name} differs from {explanation.base}")
@@ -281,7 +282,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
             *dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, of.explanations.values()))))
         ],
         words=of.words,
-        more=[] if comparison is None else build_grids(comparison, Layout()),
+        more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=legend,
         systems=of.systems,
         explained=str(of.explained.measure),

@@ -1,0 +1,215 @@
+"""The one table of results, and its forms: Markdown, LaTeX with booktabs, HTML for a notebook, and the forms of data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from typing import NamedTuple
+
+import polars as pl
+
+from goodgain.files.escaping import escape_html
+
+
+class Cell(NamedTuple):
+    """One cell of a table.
+
+    Attributes:
+        text: the text.
+        best: whether it is the best of its row.
+        verdict: its verdict: `better`, `worse` ...
+        picture: an SVG for HTML, not escaped.
+        marks: letters above the line, in LaTeX.
+    """
+
+    text: str
+    best: bool = False
+    verdict: str = ""
+    picture: str = ""
+    marks: str = ""
+
+
+class Table(NamedTuple):
+    """One table.
+
+    Attributes:
+        title: the title; none if empty.
+        header: the headings.
+        words: how many of the first columns hold words; the others hold numbers, which no form breaks.
+        rows: the cells of each row.
+        name: what tells the table from others of the same result; the end of its label in LaTeX.
+        notes: sentences below the table: what its marks mean.
+        drop: the headings of columns that a narrow terminal leaves out, the first one first.
+    """
+
+    title: str
+    header: Sequence[str]
+    words: int
+    rows: Sequence[Sequence[Cell]]
+    name: str = ""
+    notes: Sequence[str] = ()
+    drop: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, title: str, header: Sequence[str], words: int, rows: Iterable[Iterable[str]], name: str = "") -> Table:
+        """Return a table of plain texts."""
+        return cls(title, header, words, [[*map(Cell, row)] for row in rows], name)
+
+    def drop_column(self, heading: str) -> Table:
+        kept = [k for k, name in enumerate(self.header) if name != heading]
+        rows = [[row[k] for k in kept] for row in self.rows]
+        words = sum(k < self.words for k in kept)
+        return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
+
+    def turn(self, heading: str) -> Table:
+        """Transpose a table with one column of words; `heading` becomes its first heading."""
+        names, *columns = zip(*self.rows, strict=True)
+        rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
+        return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
+
+
+class Line(NamedTuple):
+    """A text with its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of the one above."""
+
+    text: str
+    level: int = 0
+
+
+#: Level of a line -> how Markdown writes it.
+_MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
+
+
+def write_markdown(parts: Iterable[Table | Line]) -> str:
+    written = after_table = ""
+    for part in parts:
+        lines = [part] if isinstance(part, Line) else [Line(note, 1) for note in part.notes]
+        if isinstance(part, Table):
+            title = _MARKDOWN[-1].format(escape_markdown(part.title)) if part.title else ""
+            header = [Cell(name) for name in part.header]
+            align = ["---"] * part.words + ["---:"] * (len(header) - part.words)
+            rows = [align if row is None else [*map(_write_markdown_cell, row)] for row in (header, None, *part.rows)]
+            written += title + "".join(f"\n| {' | '.join(row)} |" for row in rows)
+            after_table = "\n"
+        for line in lines:
+            written += after_table * (line.level > 0) + _MARKDOWN[line.level].format(escape_markdown(line.text))
+            after_table = ""
+    return written.lstrip("\n") + "\n"
+
+
+def _write_markdown_cell(cell: Cell) -> str:
+    return f"**{escape_markdown(cell.text)}**" if cell.best else escape_markdown(cell.text)
+
+
+def escape_markdown(text: str) -> str:
+    """Escape a text: a user's name of a system must not become markup or a new line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
+
+
+BOOKTABS = "% needs \\usepackage{booktabs}"
+
+
+def write_float(table: Table, label: str, size: str = "") -> str:
+    """Return a table as a float of LaTeX: caption, label, tabular, and the notes below it."""
+    below = "".join(f"\n{escape_latex(note)}\\par" for note in table.notes)
+    said = f"\n\\par\\footnotesize{below}" if below else ""
+    head = f"\\begin{{table}}\n\\centering\n{size}\\caption{{{escape_latex(table.title)}}}\n\\label{{{label}}}"
+    return f"{head}\n{write_tabular(table)}{said}\n\\end{{table}}"
+
+
+def write_tabular(table: Table) -> str:
+    """Return a table without its title as a tabular of LaTeX."""
+    columns = "l" * table.words + "r" * (len(table.header) - table.words)
+    rows = [[*map(_write_latex_cell, row)] for row in table.rows]
+    header, *body = (" & ".join(cells) + r" \\" for cells in [map(escape_latex, table.header), *rows])
+    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([begin, r"\toprule", header, r"\midrule", *body, r"\bottomrule", end])
+
+
+def _write_latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    return (rf"\textbf{{{text}}}" if cell.best else text) + (f"$^{{{cell.marks}}}$" if cell.marks else "")
+
+
+def write_latex_comment(text: str) -> str:
+    """Return a text as a comment of the source, on one line."""
+    return f"% {_remove_line_breaks(text)}"
+
+
+_LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # after \\ a bracket would be an optional argument
+    "]": "{]}",
+}
+
+
+def escape_latex(text: str) -> str:
+    text = _remove_line_breaks(text).replace("<=", "≤").replace(">=", "≥")
+    return "".join(_LATEX.get(sign, sign) for sign in text)
+
+
+def _remove_line_breaks(text: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def write_html(parts: Iterable[Table | Line]) -> str:
+    """Return the parts as HTML for a notebook, with every text escaped: names and ids come from users.
+
+    >>> write_html([Table.of("", ["measure", "a<b"], 1, [["CG", "1.0"]])]).count("&lt;")
+    1
+    """
+    shown = []
+    for part in parts:
+        if isinstance(part, Table):
+            shown.append(_write_html_table(part))
+            shown += (f"<small>{escape_html(note)}</small>" for note in part.notes)
+        else:
+            text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
+            shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
+    return "".join(shown)
+
+
+def _write_html_table(table: Table) -> str:
+    sides = ["left" if k < table.words else "right" for k in range(len(table.header))]
+    caption = f'<caption style="text-align:left">{escape_html(table.title)}</caption>' if table.title else ""
+    head = "".join(
+        f'<th style="text-align:{side}">{escape_html(name)}</th>'
+        for name, side in zip(table.header, sides, strict=True)
+    )
+    body = "".join("<tr>" + "".join(map(_write_html_cell, row, sides)) + "</tr>" for row in table.rows)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _write_html_cell(cell: Cell, side: str) -> str:
+    text = escape_html(cell.text)
+    is_bold = cell.best or cell.verdict in ("better", "worse")
+    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if is_bold else text}</td>'
+
+
+def write_shown(table: Table, form: str) -> str:
+    """Return a table as `markdown`, or as `latex` without a float."""
+    return write_markdown([table]) if form == "markdown" else f"{BOOKTABS}\n{write_tabular(table)}\n"
+
+
+def write_data(frame: pl.DataFrame, form: str) -> str | bytes:
+    """Return a frame as `csv`, `tsv`, `json`, `jsonl` or `parquet`."""
+    if form in ("csv", "tsv"):
+        return frame.write_csv(separator="," if form == "csv" else "\t")
+    if form == "json":
+        return json.dumps(frame.to_dicts(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    if form == "jsonl":
+        return frame.write_ndjson()
+    content = BytesIO()  # Polars has its own error for a full or closed standard output
+    frame.write_parquet(content)
+    return content.getvalue()

@@ -1,0 +1,136 @@
+"""Tables on a terminal: a narrow one shortens names and leaves out columns, and breaks no word and no number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import Any
+
+from goodgain.files.escaping import escape_controls
+from goodgain.files.tables import Cell, Table
+
+#: In characters: wide enough for any table.
+ANY_WIDTH = 10_000
+
+#: Verdict -> its colour on a terminal.
+_COLOURS = {"better": "green", "worse": "red"}
+#: The lengths to which a narrow terminal shortens names, one after the other, and how many names it shortens at most.
+_LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
+
+
+def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
+    """Yield what rich prints: the table, then its notes, whole names, and what the narrow terminal leaves out.
+
+    Args:
+        table: the table.
+        width: the width of the terminal. A table that has no columns to leave out can be wider.
+        brief: without borders.
+        by_first: with a line where the text of the first column changes.
+    """
+    from rich import box
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    between, edges = (2, -1) if brief else (3, 1)
+    shown, below, widths = _fit(_escape(table), width - edges, between)
+    style: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False} if brief else {}
+    drawn = Drawn(title=Text(shown.title) if shown.title else None, title_justify="left", **style)
+    for k, (heading, size) in enumerate(zip(shown.header, widths, strict=True)):
+        drawn.add_column(Text(heading), justify="left" if k < shown.words else "right", overflow="fold", width=size)
+    for row, following in zip(shown.rows, [*shown.rows[1:], None], strict=True):
+        styles = ("bold" if cell.best else _COLOURS.get(cell.verdict, "") for cell in row)
+        cells = (Text(cell.text, style=style) for cell, style in zip(row, styles, strict=True))
+        drawn.add_row(*cells, end_section=by_first and following is not None and following[0] != row[0])
+    yield drawn
+    yield from map(Text, [*shown.notes, *below])
+
+
+def print_drawn(console: Any, shown: Sequence[Any]) -> None:
+    """Print with rich; the terminal wraps the lines of a table that is wider."""
+    from rich.table import Table as Drawn
+
+    whole = console.options.update(max_width=ANY_WIDTH)
+    widths = [console.measure(one, options=whole).maximum for one in shown if isinstance(one, Drawn)]
+    console.width = max([console.width, *widths])
+    console.print(*shown, sep="\n")
+
+
+def write_plain(shown: Iterable[Any]) -> str:
+    """Return what rich shows on a wide terminal without colour."""
+    from rich.console import Console
+
+    file = StringIO()
+    Console(file=file, width=ANY_WIDTH, color_system=None).print(*shown, sep="\n")
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _escape(table: Table) -> Table:
+    rows = [[cell._replace(text=escape_controls(cell.text)) for cell in row] for row in table.rows]
+    title, *texts = map(escape_controls, [table.title, *table.header])
+    return table._replace(title=title, header=texts, rows=rows, notes=[*map(escape_controls, table.notes)])
+
+
+def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
+    """Return the table for a width, the sentences on what it lacks, and the width of each column."""
+    shown, names, left_out = table, dict[str, str](), []
+    for length in _LENGTHS:
+        if _fits(shown, width, between):
+            break
+        names = _shorten_names(table, length) or names
+        shown = _rename(table, names)
+    for heading in table.drop:
+        if _fits(shown, width, between):
+            break
+        if heading in shown.header:
+            table, shown = (one.drop_column(heading) for one in (table, shown))
+            left_out.append(heading)
+    if not _fits(shown, width, between):
+        shown, names = table, {}
+    texts = {cell for row in [shown.header, *([one.text for one in row] for row in shown.rows)] for cell in row}
+    used = {word for text in texts for word in text.split(" ")}
+    below = [f"{short}: {name}" for name, short in names.items() if short in used]
+    if left_out:
+        below.append(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
+    least, most = zip(*_measure(shown), strict=True)
+    widths, room = list(least), width - between * len(least)
+    order = sorted(range(len(least)), key=lambda k: most[k] - least[k])
+    for rank, k in enumerate(order):
+        widths[k] += min(most[k] - least[k], max(room - sum(widths), 0) // (len(order) - rank))
+    return shown, below, widths
+
+
+def _fits(table: Table, width: int, between: int) -> bool:
+    return sum(least + between for least, _ in _measure(table)) <= width
+
+
+def _measure(table: Table) -> Iterator[tuple[int, int]]:
+    """Yield the least and the most width of each column: words can wrap at blanks, numbers can not."""
+    from rich.cells import cell_len
+
+    columns = zip(table.header, *([one.text for one in row] for row in table.rows), strict=True)
+    for k, (heading, *cells) in enumerate(columns):
+        numbers = [text for text in cells if k >= table.words and any(map(str.isdigit, text))]
+        words = [part for text in {heading, *cells} - {*numbers} for part in re.split(r" (?![↑↓])", text)]
+        yield max(map(cell_len, [*numbers, *words])), max(map(cell_len, [heading, *cells]))
+
+
+def _shorten_names(table: Table, length: int) -> dict[str, str]:
+    """Return long word -> the word without its middle; nothing for many words, or words that would become equal."""
+    texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
+    words = dict.fromkeys(word for text in texts for word in text.split(" "))
+    long = [word for word in words if len(word) > length]
+    half = length // 2
+    short = {word: f"{word[: length - half - 1]}…{word[-half:]}" for word in long}
+    return short if len(long) <= _MOST_NAMES and len({*short.values()}) == len(long) else {}
+
+
+def _rename(table: Table, names: dict[str, str]) -> Table:
+    def rename(text: str) -> str:
+        return " ".join(names.get(word, word) for word in text.split(" "))
+
+    rows: list[list[Cell]] = [
+        [cell._replace(text=rename(cell.text)) if k < table.words else cell for k, cell in enumerate(row)]
+        for row in table.rows
+    ]
+    return table._replace(header=[*map(rename, table.header)], rows=rows)
