@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import literal_block
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
@@ -17,7 +19,7 @@ author = "The goodgain maintainers"
 release = version = __version__
 copyright = author  # noqa: A001  Sphinx reads this name
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 # The sources are those that GitHub shows; Sphinx runs in the root of the checkout.
 root_doc = "README"
 include_patterns = [
@@ -30,7 +32,8 @@ include_patterns = [
 ]
 html_theme = "furo"
 html_title = f"goodgain {__version__}"
-html_static_path: list[str] = []
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the tests execute the notebooks
 autodoc_typehints = "none"  # the signature in the docstring's words is enough
@@ -39,13 +42,24 @@ add_module_names = False
 default_role = "code"  # docstrings write names between single backquotes
 napoleon_use_rtype = False
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+#: Page -> what readers search for that the search of Sphinx would not find: a question, a number.
+_SEARCHED = {"docs/two_logs": "which agent is better", "docs/labelling": "429"}
+_TABLE = re.compile(r"[│┃|].*[│┃|]|\S {3,}\S")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]*\]\([^|]+\)[^|]*) \|$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+?)(?:\.md|\.ipynb)\)")
 
 
 def add_contents(app: Any, page: str, source: list[str]) -> None:
-    """Add the table of contents to a page that leads to others: Sphinx needs one, GitHub does not show it."""
-    if page == root_doc:
+    """Add what Sphinx needs and GitHub does not show: tables of contents, and words for the search."""
+    if page in _SEARCHED:
+        title, _, text = source[0].partition("\n")
+        source[0] = f"{title}\n\n```{{index}} ! {_SEARCHED[page]}\n```\n{text}"
+    elif page == "CHANGELOG":  # it has every word, of every version
+        source[0] = f"---\nnosearch: true\n---\n{source[0]}"
+    elif page == root_doc:
         table = source[0].partition("## Where to go next")[2]
         for caption, links in _ROW.findall(table):
             pages = "\n".join(_LINK.findall(links))
@@ -55,6 +69,14 @@ def add_contents(app: Any, page: str, source: list[str]) -> None:
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{others}\n```\n"
 
 
+def mark_tables(_app: Any, page: Any) -> None:
+    """Give samples with a printed table a class: a table must not wrap (site.css)."""
+    for sample in page.findall(literal_block):
+        if sum(bool(_TABLE.search(line)) for line in sample.astext().splitlines()) > 1:
+            sample["classes"].append("printed-table")
+
+
 def setup(app: Any) -> None:
     """Tell Sphinx what to do with each page that it reads."""
     app.connect("source-read", add_contents)
+    app.connect("doctree-read", mark_tables)

@@ -53,6 +53,20 @@ def test_each_picture_is_the_one_that_this_matplotlib_draws(pictures: dict[str, 
         assert "<dc:date>" not in stored
 
 
+TERMINALS = list(SCRIPT["TERMINALS"].items())
+
+
+@pytest.mark.parametrize(("name", "example"), TERMINALS[: how_many(1, full=len(TERMINALS))])
+def test_a_picture_of_a_terminal_has_the_text_that_the_command_prints(name: str, example: tuple[str, str]) -> None:
+    folder, command = example
+    printed = SCRIPT["run_in_terminal"](folder, command)
+    stored, drawn = (IMAGES / f"{name}.svg").read_text(encoding="utf-8"), SCRIPT["make_terminal"](command, printed)
+    assert SCRIPT["list_texts"](stored) == SCRIPT["list_texts"](drawn), "run make pictures"
+    plain = re.sub(r"\x1b\[[\d;]*m", "", printed)
+    assert max(map(len, plain.splitlines())) <= 80, "a terminal breaks longer lines inside words"
+    assert "".join(plain.split()) in "".join(SCRIPT["list_texts"](stored).split())
+
+
 def test_badges_say_what_the_package_says() -> None:
     for name, text in SCRIPT["make_badges"]().items():
         assert (IMAGES / f"badge_{name}.svg").read_text(encoding="utf-8") == text, "run make pictures"
@@ -63,7 +77,11 @@ def test_the_page_shows_every_plot_and_every_picture_is_shown() -> None:
     assert sorted(re.findall(r"^ax = plots\.(\w+)\(", PAGES["pictures"], flags=re.MULTILINE)) == drawn
     shown = {name: re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", page) for name, page in PAGES.items()}
     assert sorted(shown["pictures"]) == sorted(drawn)
-    readme = re.findall(r"!\[[^\]]+\]\(docs/images/(\w+)\.svg\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    others = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "command_line.md")
+    )
+    of_others = re.findall(r"!\[[^\]]+\]\((?:docs/)?images/(\w+)\.svg\)", others)
+    assert {name for name, _ in TERMINALS} <= {*of_others}
     assert {path.stem for path in IMAGES.glob("*.svg")} == {name for names in shown.values() for name in names} | {
-        *readme
+        *of_others
     }

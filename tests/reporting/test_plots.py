@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.reporting import plots
 from goodgain.reporting.plots import plot_data
-from goodgain.reporting.plots.canvas import style_of
+from goodgain.reporting.plots.canvas import INK, style_of
 from tests.support.plot_labels import check_labels, make_curve, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT, in_one_search, no_notices
 
@@ -63,7 +63,10 @@ def test_against_spend_draws_steps_and_its_mark() -> None:
     assert line.get_xydata().tolist() == [[*row] for row in frame.select("spend", "mean").iter_rows()]
     assert line.get_drawstyle() == "steps-post"
     assert line.get_markevery() == plot_data.prepare_against_spend(frame)["enough"].arg_true().to_list()
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("results spent by each query, at most", "CG ↑, mean over 2 queries")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (
+        "results spent by each query, at most",
+        "Cumulative Good Gain (CG ↑), mean\nover 2 queries",
+    )
     assert len(plots.against_spend(make_spend_curve(6, 3)).collections) == 0
     assert len(plots.against_spend(make_spend_curve(6, 3), bands=True).collections) == 6
 
@@ -136,7 +139,7 @@ def test_queries_are_named_by_their_questions() -> None:
         folder / "qrels.txt", {name: folder / f"{name}.run" for name in ("lean", "repeating")}, "SRR@3"
     )
     ax = plots.per_query(compared, queries={"q1": "when was the dam of the valley built", "q2": "who?"})
-    assert sorted(text.get_text() for text in ax.get_xticklabels()) == ["when was the dam of …", "who?"]
+    assert sorted(text.get_text() for text in ax.get_yticklabels()) == ["when was the dam of …", "who?"]
 
 
 def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does() -> None:
@@ -155,7 +158,10 @@ def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does
 def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "RankIDCG@3")
     assert plot_data.prepare_per_query(compared)["outcome"].to_list() == [None, None]
-    assert plots.per_query(compared).get_ylabel() == "repeating minus lean:\nRankIDCG@3"
+    assert plots.per_query(compared).get_title(loc="left").splitlines() == [
+        "repeating minus lean in each query",
+        "queries 2, mean +0",
+    ]
 
 
 def test_the_data_of_precision_recall_are_the_lectures_two_systems() -> None:
@@ -182,7 +188,7 @@ def test_a_curve_draws_its_data_and_is_faint_where_few_queries_search() -> None:
     assert (clear.get_alpha(), faint.get_alpha()) == (None, 0.35)
     low, high = ({(x, y) for x, y in zip((1, 2, 3, 4), frame[name], strict=True)} for name in ("low", "high"))
     assert low | high <= {tuple(point) for point in ax.collections[0].get_paths()[0].vertices.tolist()}
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("iteration", "CG ↑, mean over 2 queries")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("iteration", "Cumulative Good Gain (CG ↑), mean\nover 2 queries")
 
 
 def test_bands_are_drawn_for_up_to_five_systems_or_when_asked_for() -> None:
@@ -245,12 +251,12 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     compared = gg.compare(QRELS, REDUNDANCY, "SRE@3 SRR@3", baseline="lean")
     ax = plots.per_query(compared, "SRR@3")
     pair = compared.pairs.row(1, named=True)
-    assert ax.lines[1].get_ydata() == [pair["difference"]] * 2
+    assert ax.lines[1].get_xdata() == [pair["difference"]] * 2
     span = ax.patches[-1].get_bbox()  # type: ignore[attr-defined]
-    assert (span.y0, span.y1) == pytest.approx((pair["low"], pair["high"]))
+    assert (span.x0, span.x1) == pytest.approx((pair["low"], pair["high"]))
     *bars, band = (patch.get_zorder() for patch in ax.patches)
     assert band < min(bars)
-    assert ax.figure.legends[0].get_texts()[0].get_text() == "worse (2)"
+    assert f"worse 2, mean {pair['difference']:+.3g}" in ax.get_title(loc="left")
 
 
 def test_the_legend_says_the_level_of_an_interval() -> None:
@@ -267,7 +273,7 @@ def test_a_plot_of_one_system_names_it() -> None:
     ledger, totals = gg.ledger(QRELS, REDUNDANCY["lean"]), gg.curve(QRELS, {"lean": REDUNDANCY["lean"]}, "NumGood nCG")
     drawn = [draw(ledger, system="lean") for draw in (plots.what_came_back, plots.iterations_used)]
     for ax in (*drawn, plots.new_good(totals), plots.new_good(totals.to_pandas())):
-        assert ax.get_title(loc="left") == "lean"
+        assert " of lean " in ax.get_title(loc="left")
 
 
 def test_precision_recall_draws_queries_and_their_mean_on_the_same_axes() -> None:
@@ -282,7 +288,7 @@ def test_each_of_twelve_systems_looks_different_in_grey_too() -> None:
     assert len({style.marker for style in styles}) == 12
     assert all(one.linestyle != other.linestyle for one, other in pairwise(styles))
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    assert {style.color for style in styles} <= okabe_ito
+    assert {style.color for style in styles} <= {*okabe_ito, INK}
 
 
 def test_names_are_drawn_as_they_are() -> None:
@@ -329,7 +335,7 @@ def test_a_dark_style_is_followed() -> None:
     with style.context("dark_background"):
         dark = plots.per_query(compared)
     assert {line.get_color() for line in dark.lines} == {"white"}
-    assert {line.get_color() for line in plots.per_query(compared).lines} == {"black"}
+    assert {line.get_color() for line in plots.per_query(compared).lines} == {INK}
 
 
 def test_a_plot_takes_the_axes_that_it_is_given_and_returns_them() -> None:
@@ -392,7 +398,7 @@ def test_frames_of_other_libraries_are_drawn_too(frame: Any) -> None:
 
 def test_the_curve_of_a_value_of_one_iteration_is_drawn_and_one_without_values_too() -> None:
     ax = plots.curve(gg.curve(QRELS, REDUNDANCY, "AvgGain"))
-    assert ax.get_ylabel() == "AvgGain ↑, mean over 2 queries"
+    assert ax.get_ylabel() == "Average Good Gain per Result\n(AvgGain ↑), mean over 2 queries"
     missing = make_curve(1, 3).with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("mean", "low", "high"))
     check_labels(plots.curve(missing).figure)  # type: ignore[arg-type]
 

@@ -59,7 +59,8 @@ def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
                     shown += [tick.label1, tick.label2]
     shown += [text for text in figure.findobj(Text) if text not in of_ticks]
     texts = [text for text in shown if isinstance(text, Text) and text.get_visible() and text.get_text().strip()]
-    return [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts]
+    # Not the leader of a name at the end of a line.
+    return [(text.get_text(), Text.get_window_extent(text, canvas.get_renderer())) for text in texts]
 
 
 def check_labels(figure: Figure) -> None:

@@ -10,6 +10,7 @@ from threading import Timer
 from typing import Any
 
 from goodgain.cli.printed_tables import open_console
+from goodgain.cli.shared_options import say
 from goodgain.errors import GoodgainNotice, Progress, collect_notices, collect_progress, notice, tell_progress
 from goodgain.files.escaping import escape_controls
 
@@ -24,7 +25,7 @@ def show_notices() -> None:
     def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if str(message) not in shown and issubclass(category, GoodgainNotice):
             shown.add(str(message))
-            print(f"notice: {message}", file=sys.stderr)
+            say(f"notice: {message}")
 
     warnings.showwarning = show
     warnings.simplefilter("always", GoodgainNotice)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,8 +49,15 @@ def choice_option(name: str, choices: Sequence[str], described: str) -> Decorato
 
 
 def say(sentence: object) -> None:
-    """Print a sentence that is not a result, on standard error."""
-    print(sentence, file=sys.stderr)
+    """Print a sentence that is not a result, on standard error. In a terminal, lines break between words."""
+    lines = str(sentence).splitlines()
+    if sys.stderr.isatty():
+        width = max(40, shutil.get_terminal_size().columns)
+        wrap = partial(
+            textwrap.wrap, width=width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        lines = [part for line in lines for part in wrap(line) or [""]]
+    print(*lines, sep="\n", file=sys.stderr)
 
 
 def make_epilog(*examples: str) -> str:

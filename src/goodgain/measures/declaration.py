@@ -77,6 +77,7 @@ class Declaration:
             best. `compare` and annotations then have no value.
         by_iteration: whether its value depends on where iterations end, also without @.
         by_repeats: whether its value depends on which results are repeats.
+        shows: its value after a search, in plain words for the title of a picture; nothing if these are its full name.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Declaration:
     needs_results: bool = False
     by_iteration: bool = False
     by_repeats: bool = False
+    shows: str = ""
 
     @property
     def note(self) -> str:

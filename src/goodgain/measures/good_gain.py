@@ -54,6 +54,7 @@ CG = _declare(
     lambda upto: upto.total(G),
     example=("CG@2", 5.0),
     from_labels="sum",
+    shows="Good gain found",
 )
 RG = _declare(
     "RG",
@@ -125,6 +126,7 @@ SRE = _declare(
     example=("SRE@2", 0.3333333333333333),
     by_repeats=True,
     from_labels="sum",
+    shows="Share of results that are new and good",
 )
 SRR = _declare(
     "SRR",
@@ -138,6 +140,7 @@ SRR = _declare(
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     from_labels="sum",
     needs_results=True,
+    shows="Share of results that were repeats",
 )
 #: The guideline's value of IterationsForAllGoodResults if a good document is never retrieved.
 NEVER = 100
@@ -186,6 +189,7 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
     bounds=("0", "1"),
     source="CG@i over the gain of all judged good documents",
     example=("nCG@2", 0.7142857142857143),
+    shows="Share of all good gain found",
 )
 nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "nDCGG",
@@ -205,6 +209,7 @@ AllGood = _declare(
     bounds=("0", "1"),
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     example=("AllGood@2", 0.0),
+    shows="Share of queries with all good documents found",
 )
 _NULL_IF = "a query was not searched or has no good document"
 
@@ -257,6 +262,7 @@ EvidenceRecall = _declare(
     own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
     remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
+    shows="Share of the relevant documents found",
 )
 SearchPrecision = _declare(
     "SearchPrecision",
@@ -320,6 +326,7 @@ NumGood = _declare_count(
     own=GOOD,
     example=("NumGood@2", 2.0),
     from_labels="sum",
+    shows="Good documents found",
 )
 NumDup = _declare_count(
     "NumDup",

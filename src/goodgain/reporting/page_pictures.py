@@ -54,10 +54,16 @@ def draw_all(of: Evidence) -> list[Drawn]:
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture
-        return [Drawn(title, text, _to_svg(ax.figure, k, title, text)) for k, (title, text, ax) in enumerate(_draw(of))]
+        pictures = []
+        for number, (title, text, ax) in enumerate(_draw(of)):
+            ax.set_title("", loc="left")  # the page writes it above the picture
+            pictures.append(Drawn(title, text, _to_svg(ax.figure, number, title, text)))
+        return pictures
 
 
 def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
+    from goodgain.reporting.plots.canvas import share_scales
+
     comparison, explained = of.comparison, str(of.explained.measure)
     for (measure,), points in of.curves.group_by("measure", maintain_order=True):
         ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
@@ -68,26 +74,34 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
         title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
         yield title, f"{'; '.join(said)}.", plots.curve(of.curves, str(measure))
     if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
-        for row in comparison.pairs.filter(measure=explained).iter_rows(named=True):
-            system, against = row["system"], row["against"]
+        rows = comparison.pairs.filter(measure=explained).rows(named=True)
+        pairs = [(row["system"], row["against"]) for row in rows]
+        differences = [plots.per_query(comparison, explained, system=one, against=other) for one, other in pairs]
+        share_scales(differences, "x")
+        for row, (system, against), ax in zip(rows, pairs, differences, strict=True):
             text = f"{system} minus {against} in {explained}, {count_queries(row['queries'])}"
             if row["wins"] is not None:
                 text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
-            ax = plots.per_query(comparison, explained, system=system, against=against)
+            if row["difference"] is not None:
+                text += f"; mean {row['difference']:+.3g}"
             yield f"{system} against {against}, query by query", f"{text}.", ax
     shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
-    for name, ledger in shown.items():
+    bars = [plots.what_came_back(ledger) for ledger in shown.values()]
+    last = [plots.iterations_used(ledger, qrels=of.qrels) for ledger in shown.values()]
+    for compared in (bars, last):
+        share_scales(compared, "x", "y")
+    for (name, ledger), plot in zip(shown.items(), bars, strict=True):
         totals = prepare_what_came_back(ledger).sum().row(0, named=True)
         said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
         nothing = count_of(totals["nothing"], "iteration")
         text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
-        yield f"What came back in {name}, by iteration", text, plots.what_came_back(ledger)
-    for name, ledger in shown.items():
+        yield f"What came back in {name}, by iteration", text, plot
+    for name, plot in zip(shown, last, strict=True):
         title = f"When {name} stopped, and when it last found something good"
         text = (
             "At 0: queries that found no good document, or have no search. Searches after the last good one are wasted."
         )
-        yield title, text, plots.iterations_used(ledger, qrels=of.qrels)
+        yield title, text, plot
     text = (
         "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations. Relevant "
         f"are the good documents: labels of {of.explained.measure.rel:g} or higher."

@@ -12,27 +12,31 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.formats.texts import read_questions
-from goodgain.measures.declaration import add_arrow
 from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.canvas import (
     BLUE,
     GREY,
+    GRID,
     ORANGE,
     SKY,
     VERMILLION,
     Entry,
+    Picture,
     add_legend,
+    add_title,
     break_lines,
     count_on,
     escape_text,
     find_ink,
     name_interval,
-    name_system,
     open_ax,
+    spell_measure,
+    take_ink,
 )
 from goodgain.reporting.plots.plot_data import (
     choose_pair,
@@ -43,8 +47,12 @@ from goodgain.reporting.plots.plot_data import (
     prepare_what_came_back,
 )
 
-#: Characters of a query's name below its bar.
+#: Characters of a query's name beside its bar.
 _LONGEST = 24
+#: The largest number of queries with names, the height of a row in inches, and its font size in points.
+_MOST_NAMED, _ROW, _SMALL = 40, 0.15, 8
+#: Characters in a line below the axes.
+_WIDTH = 48
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
 
@@ -80,15 +88,18 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=BLUE)
     _label_iterations(ax, 1, rows.height)
-    name_system(ax, system or nw.from_native(frame, eager_only=True)["system"][0])
+    add_title(
+        ax, f"New good documents of {system or nw.from_native(frame, eager_only=True)['system'][0]} in each search"
+    )
     ax.set_ylabel("new good documents, mean")
     right = ax.twinx()
-    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    take_ink(right)
+    look: dict[str, Any] = {"color": VERMILLION, "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
-    look["path_effects"] = [withStroke(linewidth=3.6, foreground=ax.get_facecolor())]  # visible on bars, also in grey
+    look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # visible on bars, also in grey
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
     right.set_ylim(0, 1.05)
-    right.set_ylabel("share of all good gain (nCG ↑)")
+    right.set_ylabel(break_lines(spell_measure("nCG"), 34))
     right.spines["top"].set_visible(False)
     entries = [Entry(bars[0], "new in this iteration (left)"), Entry(Line2D([], [], **look), "found so far (right)")]
     add_legend(ax, entries, own=own)
@@ -131,7 +142,7 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
         below = below + heights
     entries += _mark_empty_searches(ax, rows.with_columns(top=below))
     _label_iterations(ax, 1, max(rows.height, 1))
-    name_system(ax, system)
+    add_title(ax, f"What each search{' of ' * bool(system)}{system} returned")
     ax.set_ylabel("results, all queries")
     count_on(ax.yaxis)
     add_legend(ax, entries, own=own)
@@ -150,7 +161,8 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
     if rows.height <= _MOST_NUMBERS:
         for x, y, number in zip(marked.get_column("iteration"), heights, marked.get_column("nothing"), strict=True):
-            ax.annotate(f"{number:,}", (x, y), (0, 4), textcoords="offset points", ha="center", fontsize="small")
+            above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+            ax.annotate(f"{number:,}", (x, y), (0, 4), color=find_ink(ax), **above)
     total = int(marked.get_column("nothing").sum())
     return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
 
@@ -192,7 +204,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
     if nothing:
         ax.set_xlabel(f"iteration (0: {'no search, or ' * never}nothing good was found)")
-    name_system(ax, system)
+    add_title(ax, f"When the queries{' of ' * bool(system)}{system} ended, and last found something good")
     ax.set_ylabel("queries")
     count_on(ax.yaxis)
     add_legend(ax, entries, own=own)
@@ -231,15 +243,19 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
         places, good + other, rows.get_column("share"), rows.get_column("good").is_not_null(), strict=True
     ):
         said = "?" if not is_known else "" if share is None else f"{share:.0%}"
-        ax.annotate(said, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize="small")
+        above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+        ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **above)
     ax.margins(y=0.12)
-    ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if rows.height > _MOST_NUMBERS else 0)
+    ax.set_xticks(
+        places, rows.get_column("stage").to_list(), rotation=90 if rows.height > _MOST_NUMBERS else 0, fontsize="small"
+    )
     names = ax.secondary_xaxis(-0.1 if rows.height <= _MOST_NUMBERS else -0.28)
     systems = rows.get_column("system").unique(maintain_order=True)
     names.set_xticks([4 * k + 1 for k in range(len(systems))], [break_lines(name, 18) for name in systems])
-    names.tick_params(length=0)
+    names.tick_params(length=0, labelcolor=find_ink(ax))
     names.spines["bottom"].set_visible(False)
     ax.set_ylabel("documents a query, mean")
+    add_title(ax, "Documents returned, opened and cited")
     add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
     return ax
 
@@ -262,6 +278,8 @@ def per_query(
 ) -> Axes:
     """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
 
+    A figure of our own names up to 40 queries, and grows with them.
+
     Args:
         comparison: what `gg.compare` returns.
         measure: one of its measures; not needed if there is only one.
@@ -279,70 +297,78 @@ def per_query(
     >>> folder = "qrels_examples/redundancy/"
     >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
     >>> ax = per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))
-    >>> ax.get_ylabel()
-    'lean minus repeating: SRR@3 ↓'
+    >>> ax.get_xlabel()
+    'Search Result Redundancy (SRR@3 ↓)'
     """
-    ax, own = open_ax(ax)
+    pair = choose_pair(comparison, measure, system=system, against=against)
+    ax, own = open_ax(ax, height=find_height(comparison))
     questions = None if queries is None else read_questions(queries)
-    entries = draw_per_query(ax, comparison, measure, system=system, against=against, questions=questions)
-    add_legend(ax, entries, own=own)
+    add_legend(ax, draw_per_query(ax, comparison, pair, questions), own=own)
     return ax
 
 
+def find_height(comparison: Comparison) -> float:
+    """Return the height in inches that a plot of each query needs: room for the names of up to 40 queries."""
+    queries = comparison.signature["queries"]
+    return max(3.4, 1.5 + _ROW * queries) if queries <= _MOST_NAMED else 4.2
+
+
 def draw_per_query(
-    ax: Axes,
-    comparison: Comparison,
-    measure: str | None,
-    *,
-    system: str | None,
-    against: str | None,
-    questions: Mapping[str, str] | None = None,
+    ax: Axes, comparison: Comparison, pair: Mapping[str, Any], questions: Mapping[str, str] | None = None
 ) -> list[Entry]:
-    """Draw `per_query` without its legend, and return the entries of the legend."""
-    pair = choose_pair(comparison, measure, system=system, against=against)
+    """Draw `per_query` of a row of `comparison.pairs` without its legend, and return the entries of the legend."""
     rows = prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
-    numbered = rows.with_columns(x=pl.int_range(1, pl.len() + 1))
-    entries = []
+    numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
+    entries, counted = [], []
     for outcome, (colour, hatch) in _OUTCOMES.items():
         of = numbered.filter(pl.col("outcome").eq_missing(pl.lit(outcome, pl.String)))
         if of.is_empty():
             continue
         look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
-        ax.bar(of.get_column("x").to_numpy(), of.get_column("difference").to_numpy(), width=0.8, **look)
-        entries.append(Entry(Patch(**look), outcome or "queries", f"{of.height:,}"))
-    ax.axhline(0, color=find_ink(ax), linewidth=0.8)
-    entries += _draw_mean(ax, pair, 1 - comparison.signature["alpha"])
+        ax.barh(of.get_column("place").to_numpy(), of.get_column("difference").to_numpy(), height=0.8, **look)
+        entries.append(Entry(Patch(**look), outcome or "queries"))
+        counted.append(f"{outcome or 'queries'} {of.height:,}")
+    ax.axvline(0, color=find_ink(ax), linewidth=0.8)
+    if pair["difference"] is not None:
+        entries += _draw_mean(ax, pair, 1 - comparison.signature["alpha"])
+        counted.append(f"mean {pair['difference']:+.3g}")
     if (rows.get_column("difference") == 0).all():
-        ax.set_ylim(-1, 1)  # matplotlib has no scale for values that are all 0
-    measure = add_arrow(pair["measure"], pair["better"])
-    ax.set_ylabel(break_lines(f"{pair['system']} minus {pair['against']}: {measure}", 30))
-    names = [(questions or {}).get(query_id, query_id) for query_id in rows.get_column("query_id")]
-    _label_queries(ax, [shorten(name, _LONGEST, placeholder=" …") if questions else name for name in names])
+        ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
+    ax.set_xlabel(break_lines(spell_measure(pair["measure"]), _WIDTH))
+    ax.grid(visible=False, axis="y")
+    ax.grid(visible=True, axis="x", color=GRID, linewidth=0.6)
+    add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
+    _label_queries(ax, [_shorten(query_id, questions or {}) for query_id in rows.get_column("query_id")])
     return entries
 
 
-def _draw_mean(ax: Axes, pair: dict[str, Any], level: float) -> list[Entry]:
-    if pair["difference"] is None:
-        return []
+def _shorten(query_id: str, questions: Mapping[str, str]) -> str:
+    """Return a question with its beginning, or an id with its end, where ids differ."""
+    if query_id in questions:
+        return shorten(questions[query_id], _LONGEST, placeholder=" …")
+    return query_id if len(query_id) <= _LONGEST else f"…{query_id[1 - _LONGEST :]}"
+
+
+def _draw_mean(ax: Axes, pair: Mapping[str, Any], level: float) -> list[Entry]:
     line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
     band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
-    ax.axhline(pair["difference"], **line)
-    ax.axhspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
+    ax.axvline(pair["difference"], **line)
+    ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
     return [
-        Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1], f"{pair['difference']:+.3g}"),
+        Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]),
         Entry(Patch(**band), name_interval(level)),
     ]
 
 
-def _label_queries(ax: Axes, query_ids: list[str]) -> None:
-    """Write the ids of queries below their bars if they fit; else number the queries."""
-    number = len(query_ids)
-    ax.set_xlim(0.4, max(number, 1) + 0.6)
-    size = float(ax.xaxis.get_label().get_fontsize())
-    room = ax.get_window_extent().width / ax.figure.dpi * 72
-    if number * 1.3 * size <= room and max(map(len, query_ids), default=0) <= _LONGEST:
-        ax.set_xticks(range(1, number + 1), [escape_text(query_id) for query_id in query_ids], rotation=90)
-        ax.set_xlabel("query")
+def _label_queries(ax: Axes, names: list[str]) -> None:
+    """Write the names of queries beside their bars if they fit; else number the queries."""
+    number = len(names)
+    ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
+    room = ax.get_window_extent().height / ax.figure.dpi / _ROW
+    if number <= (_MOST_NAMED if isinstance(ax.figure, Picture) else room):  # `find_height` made room for them
+        ax.set_yticks(range(1, number + 1), [escape_text(name) for name in names], fontsize=_SMALL)
+        ax.set_ylabel("query")
     else:
-        count_on(ax.xaxis)
-        ax.set_xlabel("queries, by their difference")
+        count_on(ax.yaxis)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:,.0f}" if place > 0 else ""))
+        ax.set_ylabel("queries, by their difference")

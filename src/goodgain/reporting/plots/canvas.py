@@ -1,27 +1,39 @@
-"""What all plots share: the figure, colours, labels, the legend.
+"""What all plots share: the figure, colours, titles, names at lines, the legend.
 
 Colours are those of Okabe and Ito, safe for the colour-blind; their yellow is left out as too light on white. Systems also
-differ in marker and line style, for grey print. Fonts and the colour of text follow the style in use.
+differ in marker and line style, for grey print. Fonts and the colour of text follow the style in use. In matplotlib's own
+style, our figures are transparent, and a grey that reads on white and on dark pages replaces black.
 """
 
 from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from ir_measures import Measure
+from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
 from goodgain.files.escaping import show_controls
+from goodgain.measures.declaration import Declaration, DeclaredMeasure, add_arrow
+from goodgain.measures.names import find_declaration, find_direction, parse_measures
 
+#: The colour of text and axes: a contrast of 4 or more to white and to the dark pages of GitHub and Furo.
+INK = "#757575"
 BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
-_COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")
+#: Light on white pages, dark on dark ones.
+GRID = "#80808055"
+_COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, INK)
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
@@ -29,14 +41,27 @@ _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)
 _SIZE = (5.2, 3.4)
 
 #: Numbers of columns for a legend; the first one that fits is used.
-_LEGEND_COLUMNS = (4, 3, 2, 1)
+_LEGEND_COLUMNS = (5, 4, 3, 2, 1)
 
 #: The largest number of entries in a legend inside axes.
 _MOST_INSIDE = 7
 
 
+#: Characters in a line of a title, and in a line of a name beside the end of a line.
+_TITLE, _NAME = 52, 18
+#: The largest number of lines of such a name: longer ones are in the legend.
+_MOST_LINES = 3
+
+
 class Picture(Figure):
     """A figure that a notebook shows without pyplot."""
+
+    def __init__(self, height: float = _SIZE[1]) -> None:
+        super().__init__(figsize=(_SIZE[0], height), layout="constrained")
+        #: Whether the style in use is that of matplotlib: black on white.
+        self.is_plain = (rcParams["axes.labelcolor"], self.get_facecolor()) == ("black", (1, 1, 1, 1))
+        if self.is_plain:
+            self.set_facecolor("none")
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -45,11 +70,10 @@ class Picture(Figure):
 
 
 class Entry(NamedTuple):
-    """An entry of the legend: its handle, its label, and a number for one plot."""
+    """An entry of the legend."""
 
     handle: Artist
     label: str
-    number: str = ""
 
 
 class SystemStyle(NamedTuple):
@@ -65,23 +89,42 @@ def style_of(number: int) -> SystemStyle:
     return SystemStyle(_COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)], _LINES[number % len(_LINES)])
 
 
-def open_ax(ax: Axes | None) -> tuple[Axes, bool]:
+def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
     """Return the axes to draw on, with a light grid in place of a frame, and whether they are on a new figure."""
     own = ax is None
-    ax = ax or Picture(figsize=_SIZE, layout="constrained").add_subplot()
+    ax = ax or Picture(height).add_subplot()
     ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(visible=True, axis="y", color="#DDDDDD", linewidth=0.6)
+    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.6)
     ax.set_axisbelow(True)
+    take_ink(ax)
     return ax, own
 
 
+def take_ink(ax: Axes) -> None:
+    """Draw the axes of a figure of ours in the colour that suits white and dark pages, unless a style chose another one."""
+    if isinstance(ax.figure, Picture) and ax.figure.is_plain:
+        ax.set_facecolor("none")
+        ax.tick_params(which="both", color=INK, labelcolor=INK)
+        ax.spines[:].set_color(INK)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.label.set_color(INK)
+
+
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of our own figure; else inside the axes, or beside them if it is long."""
+    """Add a legend: below the axes of our own figure; else inside the axes, above the data, or beside them if it is long."""
     if not entries:
         return
     if not own:
-        beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1)}
-        _make_legend(ax.legend, entries, **({"loc": "best"} if len(entries) <= _MOST_INSIDE else beside))
+        legend = _make_legend(ax.legend, entries, loc="upper left")
+        gap = 12 * ax.figure.dpi / 72  # above and below the legend
+        share = (legend.get_window_extent().height + gap) / ax.get_window_extent().height
+        if len(entries) > _MOST_INSIDE or share > 0.5:
+            _make_legend(ax.legend, entries, loc="upper left", bbox_to_anchor=(1.02, 1))
+            return
+        for one in ax.figure.axes:
+            if one.get_position().bounds == ax.get_position().bounds:  # also the second axis of `new_good`
+                bottom, top = one.get_ylim()
+                one.set_ylim(top=top + (top - bottom) * share / (1 - share))
         return
     figure: Any = ax.figure  # not a subfigure: it is our own
     add_legend_below(figure, entries)
@@ -90,7 +133,8 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
 def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
     """Add a legend below all axes of a figure, with as many columns as fit, and make the figure taller for it."""
     for columns in _LEGEND_COLUMNS:
-        legend = _make_legend(figure.legend, entries, loc="outside lower center", ncols=columns, frameon=False)
+        look = {"frameon": False, "labelcolor": find_ink(figure.axes[0])}
+        legend = _make_legend(figure.legend, entries, loc="outside lower center", ncols=columns, **look)
         extent = legend.get_window_extent()
         if columns == 1 or extent.width <= figure.bbox.width:
             width, height = figure.get_size_inches()
@@ -105,8 +149,7 @@ def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **option
         [entry.handle for entry in entries], [str(k) for k in range(len(entries))], fontsize="small", **options
     )
     for text, entry in zip(legend.get_texts(), entries, strict=True):
-        label = f"{entry.label} ({entry.number})" if entry.number else entry.label
-        text.set_text(break_lines(label, 42) or " ")
+        text.set_text(break_lines(entry.label, 42) or " ")
     return legend
 
 
@@ -115,9 +158,82 @@ def break_lines(text: str, width: int) -> str:
     return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
 
-def name_system(ax: Axes, system: str) -> None:
-    """Write the name of a system above the axes, at the left."""
-    ax.set_title(break_lines(system, 42), fontsize="small", loc="left")
+def add_title(ax: Axes, *lines: str) -> None:
+    """Write what a plot shows above the axes, at the left."""
+    title = "\n".join(break_lines(line, _TITLE) for line in lines)
+    ax.set_title(title, fontsize="medium", loc="left", color=find_ink(ax))
+
+
+def spell_measure(name: str) -> str:
+    """Return the full name of a measure with its short one and the arrow of its better direction.
+
+    >>> spell_measure("SRR@3")
+    'Search Result Redundancy (SRR@3 ↓)'
+    """
+    measure, declared = _look_up(name)
+    short = add_arrow(name, find_direction(measure))
+    return f"{declared.title} ({short})" if declared else short
+
+
+def describe_values(name: str, when: str) -> str:
+    """Return a title for values of a measure "after each search" or by what was spent.
+
+    >>> describe_values("nCG", "after each search"), describe_values("DRG", "after each search")
+    ('Share of all good gain found after each search', 'Discounted Rate of Good Gain after each search')
+    """
+    declared = _look_up(name)[1]
+    return f"{(declared.shows or declared.title) if declared else name} {when}"
+
+
+def _look_up(name: str) -> tuple[Measure, Declaration | None]:
+    (measure,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
+    if measure.NAME == "PerIteration":  # its full name does not say which measure
+        return measure, None
+    return measure, measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
+
+
+def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
+    """Give plots that a reader compares the same scale on the axes x, y, or both."""
+    for name in names:
+        limits = [getattr(ax, f"get_{name}lim")() for ax in axes]
+        for ax in axes:
+            getattr(ax, f"set_{name}lim")(min(low for low, _ in limits), max(high for _, high in limits))
+
+
+def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
+    """Write the names of lines beside their last points, apart from each other; return whether there was room.
+
+    `ends` has name, colour, x and y of each. Axes that a user gave have no known room beside them.
+    """
+    names = [break_lines(name, _NAME) or " " for name, *_ in ends]
+    heights = np.array([name.count("\n") + 1 for name in names])
+    values = np.array([y for *_, y in ends])
+    line = 1.25 * FontProperties(size="small").get_size_in_points()
+    room = (
+        0.8 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
+    )  # in lines; the layout takes a part of the height
+    if not isinstance(ax.figure, Picture) or heights.sum() > room or max(heights) > _MOST_LINES:
+        return False
+    bottom, top = ax.get_ylim()
+    if not np.isfinite(values).all():
+        return False
+    places = _spread((values - bottom) / (top - bottom) * room, heights, room) / room
+    for name, place, (_, colour, x, y) in zip(names, places, ends, strict=True):
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 3}
+        look: dict[str, Any] = {"textcoords": "axes fraction", "va": "center", "fontsize": "small"}
+        ax.annotate(name, (x, y), (1.05, place), color=find_ink(ax), arrowprops=leader, annotation_clip=False, **look)
+    return True
+
+
+def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float) -> NDArray[np.float64]:
+    """Return places near the wanted ones at which texts of some heights do not overlap, from 0 to `room`."""
+    order = np.argsort(wanted, kind="stable")
+    stacked = np.cumsum(heights[order]) - heights[order] / 2
+    free = wanted[order] - stacked  # places without overlap are those where this never falls
+    upwards, downwards = np.maximum.accumulate(free), np.minimum.accumulate(free[::-1])[::-1]
+    places = np.empty_like(wanted)
+    places[order] = stacked + ((upwards + downwards) / 2).clip(0, room - heights.sum())
+    return places
 
 
 def name_interval(level: float = 0.95) -> str:

@@ -16,17 +16,19 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from goodgain.errors import count_of
-from goodgain.measures.declaration import add_arrow
-from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.plots.canvas import (
     GREY,
     Entry,
     SystemStyle,
     add_legend,
+    add_title,
     break_lines,
     count_on,
+    describe_values,
+    name_ends,
     name_interval,
     open_ax,
+    spell_measure,
     style_of,
 )
 from goodgain.reporting.plots.plot_data import (
@@ -68,8 +70,8 @@ def curve(
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
     >>> ax = curve(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG"))
-    >>> ax.get_ylabel(), ax.get_xlabel()
-    ('CG ↑, mean over 2 queries', 'iteration')
+    >>> ax.get_title(loc="left"), ax.get_xlabel()
+    ('Good gain found after each search', 'iteration')
     """
     ax, own = open_ax(ax)
     add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
@@ -92,6 +94,7 @@ def draw_curve(
     count_on(ax.xaxis)
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
     ax.set_xlim(1 - margin, last + margin)
+    add_title(ax, describe_values(points.item(0, "measure"), "after each search"))
     return entries
 
 
@@ -122,7 +125,7 @@ def _draw_systems(
 ) -> tuple[list[Entry], list[Entry]]:
     """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
 
-    Returns the entries of the legend for the lines and for the bands.
+    Returns the entries of the legend for the lines, none if they are named at their ends, and for the bands.
     """
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint one goes behind the other
@@ -131,20 +134,23 @@ def _draw_systems(
     )
     wanted = len(systems) <= _MOST_BANDS if bands is None else bands
     shown = [band for band in bands_of_data if wanted and band.low in rows.columns and rows[band.low].count()]
-    entries = []
+    entries, ends = [], []
     for number, of in enumerate(systems):
         style = style_of(number)
         for band in shown:
             _draw_band(ax, of, style, band)
         draw(ax, of, style)
-        entries.append(Entry(Line2D([], [], **_line(style)), of.get_column("system")[0]))
+        name = of.get_column("system")[0]
+        entries.append(Entry(Line2D([], [], **_line(style)), name))
+        ends.append(
+            (name, style.color, *(float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean")))
+        )
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
     name, queries = points.select("measure", "queries").row(0)
-    (parsed,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
-    name = add_arrow(name, find_direction(parsed))
-    ax.set_ylabel(break_lines(f"{name}, mean over {count_of(queries, 'query', 'queries')}", 30))
+    ax.set_ylabel(break_lines(f"{spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34))
+    entries = [] if name_ends(ax, ends) else entries
     return entries, [Entry(Patch(**band.paint(GREY, 0.3)), band.label) for band in shown]
 
 
@@ -156,10 +162,14 @@ def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
     return [rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names]
 
 
+def _find_place(rows: pl.DataFrame) -> str:
+    return "spend" if "spend" in rows.columns else "iteration"
+
+
 def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) -> None:
     if not rows[band.low].count():
         return
-    place = "spend" if "spend" in rows.columns else "iteration"
+    place = _find_place(rows)
     x, low, high = _take_numbers(rows, place, band.low, band.high)
     if place == "spend":
         ax.fill_between(x, low, high, step="post", **band.paint(style.color))
@@ -223,6 +233,7 @@ def draw_against_spend(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
     ax.set_xlim(left=0)
+    add_title(ax, describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
     return [*entries, *shown]
 
 
@@ -252,7 +263,7 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     """
     rows = prepare_precision_recall(frame)
     ax, own = open_ax(ax)
-    entries = []
+    entries, ends = [], []
     for number, system in enumerate(rows.partition_by("system", maintain_order=True)):
         style = style_of(number)
         of_queries = system.get_column("query_id").null_count() == 0
@@ -262,9 +273,11 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
         look = look | {"alpha": 1.0}
         label = system.get_column("system")[0]
         entries.append(Entry(Line2D([], [], **look), f"{label}, each query" if of_queries else label))
+        ends.append((label, style.color, 1.0, line.get_column("precision")[-1]))
     ax.set_xlabel("recall")
     ax.set_ylabel("interpolated precision ↑")
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(0, 1.05)
-    add_legend(ax, entries, own=own)
+    add_title(ax, "Precision at each level of recall")
+    add_legend(ax, [] if not of_queries and name_ends(ax, ends) else entries, own=own)
     return ax

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
+#: Style of an SVG: the colour of text and axes on light and on dark pages.
+_PAGE_COLOURS = b"svg{color:#1a1a1a} @media (prefers-color-scheme:dark){svg{color:#e6e6e6}} "
+
 #: The largest number of plots in one picture.
 _MOST_PLOTS = 24
 
@@ -43,26 +46,32 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
     draw = draw_against_spend if "spend" in frame.columns else draw_curve
     measures = list(dict.fromkeys(frame.get_column("measure")))
     figure, axes = _open_figure(len(measures))
-    entries = [draw(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)][-1]
-    _finish(figure, entries, len(measures), "measures", "name fewer with -m")
+    drawn = [draw(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)]
+    entries = {
+        entry.label: entry for entries in drawn for entry in entries
+    }  # a plot names lines at their ends if it can
+    _finish(figure, [*entries.values()], len(measures), "measures", "name fewer with -m")
     return figure
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
     """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
 
-    The title of each plot has the numbers of better and worse queries. `questions` are shown in place of the ids of queries.
+    Plots of the same measure have the same scale. `questions` are shown in place of the ids of queries.
     """
-    from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query
+    from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query, find_height
+    from goodgain.reporting.plots.canvas import share_scales
 
-    pairs = comparison.pairs.select("measure", "system", "against").rows()
-    figure, axes = _open_figure(len(pairs))
+    pairs = comparison.pairs.rows(named=True)
+    figure, axes = _open_figure(len(pairs), find_height(comparison))
     shared: dict[str, Entry] = {}
-    for ax, (measure, system, against) in zip(axes, pairs, strict=False):
-        entries = draw_per_query(ax, comparison, measure, system=system, against=against, questions=questions)
-        numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
-        ax.set_title(numbers, fontsize="small", loc="left")
-        shared |= {entry.label: entry._replace(number="") for entry in entries}
+    of_measures: dict[str, list[Axes]] = {}
+    for ax, pair in zip(axes, pairs, strict=False):
+        entries = draw_per_query(ax, comparison, pair, questions)
+        shared |= {entry.label: entry for entry in entries}
+        of_measures.setdefault(pair["measure"], []).append(ax)
+    for compared in of_measures.values():
+        share_scales(compared, "x")
     order = {label: place for place, label in enumerate(DIFFERENCE_LABELS)}
     legend = sorted(shared.values(), key=lambda entry: order.get(entry.label, len(order)))
     _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
@@ -76,11 +85,11 @@ def draw_funnel(found: Funnel) -> Figure:
     return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
 
 
-def _open_figure(plots: int) -> tuple[Picture, list[Axes]]:
+def _open_figure(plots: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
     from goodgain.reporting.plots.canvas import Picture, open_ax
 
     shown = min(plots, _MOST_PLOTS)
-    figure = Picture(figsize=(5.2, 3.0 * shown + 0.4), layout="constrained")
+    figure = Picture(height * shown + 0.4)
     return figure, [open_ax(ax)[0] for ax in figure.subplots(shown, squeeze=False)[:, 0]]
 
 
@@ -96,14 +105,21 @@ def _finish(figure: Figure, entries: list[Entry], plots: int, name: str, remedy:
 def write_picture(figure: Figure, path: Path) -> None:
     """Write a figure to a .png, .svg or .pdf file, atomically; the same figure gives the same file.
 
+    Text and axes of an SVG are black on light pages, and nearly white on dark ones.
+
     Raises:
         InputError: the file cannot be written.
     """
     from matplotlib import rc_context
 
+    from goodgain.reporting.plots.canvas import INK
+
     suffix = path.suffix.lower()
     content = io.BytesIO()
     with rc_context({"svg.hashsalt": "goodgain"}):  # without it, ids in an SVG are random
         figure.savefig(content, format=suffix[1:], dpi=160, metadata=_FORMATS[suffix])
+    written = content.getvalue()
+    if suffix == ".svg":
+        written = written.replace(INK.encode(), b"currentColor").replace(b"*{", _PAGE_COLOURS + b"*{", 1)
     with atomic_write(path) as out:
-        out.write(content.getvalue())
+        out.write(written)
