@@ -59,7 +59,7 @@ def report(
     spreadsheet: bool,
     **options: Any,
 ) -> None:
-    """Write a page: which system is better at what, whether that is beyond noise, and where and why.
+    """Write a page: which system is better at what, whether that is beyond chance, and where and why.
 
     QRELS and RUN are as in compare; all are compared with the first RUN. The page is one file and needs no network. One RUN is
     shown without a comparison. CSV has a row for each query, measure and system.

@@ -148,7 +148,7 @@ def report(
     spreadsheet: bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a report: which system is better at what, whether that is beyond noise, and where and why.
+    """Write a report: which system is better at what, whether that is beyond chance, and where and why.
 
     The page is one file without a network: sentences, tables, plots, every query, and for the queries that changed most each
     search with its results. All systems are compared with the first one. One system alone is shown without a comparison.

@@ -14,10 +14,11 @@ from goodgain.experiments.comparisons import compare
 from goodgain.experiments.experiment import Experiment
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
-from goodgain.measures.names import Measures
+from goodgain.measures.names import Measures, parse_measures
 from goodgain.reporting import report as page
 from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.reporting.page_data import Evidence
+from goodgain.reporting.page_headline import Opening
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")
@@ -53,18 +54,20 @@ def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidenc
 
 def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any]) -> Evidence:
     opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
-    if len(of.systems) > 1:
-        comparison = compare(of, plan.measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
-        scores = dict(comparison.scores)
-    else:
-        comparison, scores = None, of.evaluate(plan.measured)
     firsts = {name: runs[0] for name, runs in opened.names.items()}
     searched, ledgers = of.search([plan.explained], firsts), of.count_runs([plan.good])
+    cutoff, tiles = plan.list_tiles(pl.concat([run[plan.good].pools.get_column("N") for run in ledgers.values()]))
+    measured = parse_measures([*plan.measured, *tiles])
+    if len(of.systems) > 1:
+        comparison = compare(of, measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
+        scores = dict(comparison.scores)
+    else:
+        comparison, scores = None, of.evaluate(measured)
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
     found = page.Findings(
-        scores=scores,
+        opening=Opening(cutoff, tiles, scores, None if comparison is None else comparison.pairs),
         comparison=comparison,
         searched=searched,
         curves=of.curve(plan.curves),
