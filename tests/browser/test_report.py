@@ -190,7 +190,7 @@ def test_the_tiles_have_the_numbers_of_compare(open_file: Open, agents: Path) ->
         assert row["measure"] in tile[0]
 
         numbers = [f"{row['mean_against']:.{places}f}", f"{row['mean']:.{places}f}", f"{row['difference']:+.{places}f}"]
-        assert all(any(number in part for part in tile) for number in numbers), (tile, shown)
+        assert all(any(number in part for part in tile) for number in numbers), tile
     assert [tile[-1] for tile in tiles] == [
         "unclear: may be chance", "worse, beyond chance", "better, beyond chance", "more, beyond chance",
     ]  # fmt: skip

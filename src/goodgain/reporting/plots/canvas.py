@@ -20,8 +20,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from goodgain.files.escaping import show_controls
 
-BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
-_COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")
+BLUE, VERMILLION, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#8C8C8C"
+#: Of systems: four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
+_COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
@@ -61,7 +62,7 @@ class SystemStyle(NamedTuple):
 
 
 def style_of(number: int) -> SystemStyle:
-    """Return the style of the system at a position; styles repeat after 420 systems."""
+    """Return the style of the system at a position; styles repeat after 60 systems."""
     return SystemStyle(_COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)], _LINES[number % len(_LINES)])
 
 
