@@ -49,6 +49,7 @@ class Evidence:
         uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
+        searches: what `tabulate_searches` returns.
         details: for how many queries all results are listed.
         words: word -> its meaning.
         command: how to make the report again.
@@ -72,6 +73,7 @@ class Evidence:
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
+    searches: pl.DataFrame
     details: int
     words: Mapping[str, str]
     command: str

@@ -61,12 +61,14 @@ class Opening(NamedTuple):
         measures: the measures of the tiles, in the order of `TILES`.
         scores: system -> its scores.
         pairs: the rows of `Comparison.pairs` for these and all other measures; None for one system.
+        spent: what `average_costs` returns; None without costs.
     """
 
     cutoff: int
     measures: Sequence[Any]
     scores: Mapping[str, Scores]
     pairs: pl.DataFrame | None
+    spent: pl.DataFrame | None = None
 
     @property
     def within(self) -> str:
@@ -152,7 +154,15 @@ def describe_query(measure: str, query_id: str, text: str | None, values: Mappin
 def build_tiles(of: Opening) -> Iterator[Tile]:
     """Yield the tiles of measures."""
     rows = {row["measure"]: row for row in of.list_rows()}
+    tokens = (
+        {}
+        if of.spent is None or "tokens" not in of.spent.columns
+        else dict(of.spent.select("system", "tokens").iter_rows())
+    )
     for title, measure in zip(TILES.values(), of.measures, strict=True):
+        if tokens and str(measure) == _SEARCHES:
+            yield _build_tile_of_tokens(tokens, [*dict.fromkeys([next(iter(of.scores)), of.lead])])
+            continue
         name, shown = str(measure), add_arrow(str(measure), find_direction(measure))
         if of.pairs is None:
             (system, scores), *_ = of.scores.items()
@@ -171,6 +181,14 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
             verdict or "",
             said,
         )
+
+
+def _build_tile_of_tokens(tokens: Mapping[str, float], systems: Sequence[str]) -> Tile:
+    values = [(name, f"{tokens[name]:,.0f}") for name in systems]
+    if len(systems) == 1:
+        return Tile("Tokens a query", "", values)
+    difference = round(tokens[systems[1]]) - round(tokens[systems[0]])
+    return Tile("Tokens a query", "", values, f"{difference:+,}" if difference else "0", "", "not tested")
 
 
 def show_shares(*shares: float) -> list[str]:

@@ -49,11 +49,14 @@ from goodgain.reporting.page_sentences import (
     describe_words,
     list_doubts,
 )
+from goodgain.reporting.search_costs import build_cost_grid, build_search_grids
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
 #: The largest number of curves.
 _MOST_CURVES = 4
+#: The largest number of systems with a table of their searches.
+_MOST_SYSTEMS = 6
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -133,6 +136,7 @@ class Findings(NamedTuple):
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
+    searches: pl.DataFrame
 
 
 def gather_evidence(
@@ -176,6 +180,7 @@ def gather_evidence(
         curves=of.curves,
         recalls=of.recalls,
         ledgers=of.ledgers,
+        searches=of.searches,
         details=min(details, len(qrels.query_ids)),
         words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
         command=command or "Made in Python from data in memory.",
@@ -229,14 +234,19 @@ def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
 
 def _build_tables(of: Evidence) -> list[Grid]:
     """Return the tables to read first."""
+    opening, grids = of.opening, list[Grid]()
+    if opening.spent is not None:
+        first = str(opening.measures[0])
+        means = {name: scores.means[first] for name, scores in opening.scores.items()}
+        grids = [build_cost_grid(opening.spent, add_arrow(first, "up"), means, PLACES)]
     if of.comparison is not None:
-        return build_brief_grids(of.comparison, Layout())
+        return [*build_brief_grids(of.comparison, Layout()), *grids]
     (name, scores), *_ = of.scores.items()
     rows = [
         [add_arrow(measure, better), format_number(scores.means[measure], PLACES)]
         for measure, better in of.measures.items()
     ]
-    return [Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
+    return [Grid.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows), *grids]
 
 
 def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
@@ -262,7 +272,10 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     }
     if form == "json":
         compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
-        rows = {name: frame.to_dicts() for name, frame in (compared | {"queries": of.queries}).items()}
+        rows = {
+            name: frame.to_dicts()
+            for name, frame in (compared | {"queries": of.queries, "searches": of.searches}).items()
+        }
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     return (
         _write_markdown(of, said) if form == "markdown" else _write_page(of, said | {"verdicts": verdicts, "why": why})
@@ -314,6 +327,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         words=of.words,
         more=[] if comparison is None else build_grids(comparison, Layout()),
         legend=legend,
+        searches=[*build_search_grids(of.searches, _MOST_SYSTEMS)],
         systems=of.systems,
         explained=str(of.explained.measure),
         number=len(of.qrels.query_ids),
