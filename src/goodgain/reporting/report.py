@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -309,7 +310,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         loader=jinja2.FileSystemLoader(_PAGE),
     )  # fmt: skip
     files = {
-        name: (_PAGE / f"report.{end}").read_text(encoding="utf-8")
+        name: re.sub(r"(?m)^\s+", "", (_PAGE / f"report.{end}").read_text(encoding="utf-8"))
         for name, end in (("script", "js"), ("style", "css"))
     }
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}

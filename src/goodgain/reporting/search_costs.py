@@ -80,7 +80,7 @@ def build_cost_grid(spent: pl.DataFrame, measure: str, means: Mapping[str, float
 def build_search_grids(searches: pl.DataFrame, most: int) -> Iterator[Grid]:
     """Yield for each of the first systems what its searches add."""
     amounts = [name for name in AMOUNTS if name in searches.columns]
-    header = ["search", "queries that make it", "new good documents", "gain", "repeats", *amounts]
+    header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
     for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:
         rows = [
             [
