@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import goodgain as gg
@@ -48,6 +49,11 @@ def column(opened: Opened, number: int) -> list[str]:
     return opened.page.locator(f"#list tbody tr > :nth-child({number})").all_inner_texts()
 
 
+def ids(opened: Opened) -> list[str]:
+    """The ids of the listed queries: the last line of their cells."""
+    return [text.split("\n")[-1] for text in column(opened, 1)]
+
+
 def check_quiet(opened: Opened) -> None:
     assert (opened.console, opened.requests) == ([], [])
 
@@ -58,22 +64,136 @@ def test_it_opens_at_the_query_that_lost_most_and_asks_for_nothing(open_file: Op
     said = opened.page.locator("#query").inner_text()
     assert "new repeated its search “Harbour bridge: cost?” and got only results that it had" in said
     assert "“harbour bridge toll revenue”" in said
-    assert opened.page.locator("#count").inner_text() == "4 of 4 queries"
+    assert opened.page.locator("#count").inner_text() == "4 of 4 queries, the largest change first"
     check_quiet(opened)
 
 
 def test_a_heading_sorts_and_says_so_to_a_screen_reader(open_file: Open, agents: Path) -> None:
     opened = open_file(agents)
     heading = opened.page.locator("#list").get_by_role("columnheader", name="difference", exact=True)
-    assert heading.get_attribute("aria-sort") == "ascending"
-    differences = [float(text) for text in column(opened, 6)]
-    assert differences == sorted(differences) and differences[0] < 0
+    assert heading.get_attribute("aria-sort") == "other"
+    by_size = [float(text) for text in column(opened, 5)]
+    assert [*map(abs, by_size)] == sorted(map(abs, by_size), reverse=True) and min(by_size) < 0 < max(by_size)
     heading.get_by_role("button").click()
-    assert [float(text) for text in column(opened, 6)] == sorted(differences, reverse=True)
+    assert [float(text) for text in column(opened, 5)] == sorted(by_size)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").click()
+    assert [float(text) for text in column(opened, 5)] == sorted(by_size, reverse=True)
     assert heading.get_attribute("aria-sort") == "descending"
+    heading.get_by_role("button").click()
+    assert [float(text) for text in column(opened, 5)] == by_size
     opened.page.locator("#list").get_by_role("columnheader", name="query").get_by_role("button").click()
-    assert column(opened, 1) == [f"q{k:02}" for k in range(1, 26)]
+    assert ids(opened) == [f"q{k:02}" for k in range(1, 26)]
     check_quiet(opened)
+
+
+def test_the_query_of_the_headline_is_first_and_questions_come_before_ids(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    link = opened.page.locator("header a#first")
+    assert "“question number 7” (q07): late 0.3636, quick 1.0000." in link.inner_text()
+    assert column(opened, 1)[0].split("\n") == ["question number 7", "q07"]
+    link.click()
+    assert opened.page.evaluate("document.activeElement.id") == "query-title"
+    assert opened.page.locator("#query").inner_text().startswith("question number 7\n\nQuery q07")
+    check_quiet(opened)
+
+
+LONG = {
+    "claude-sonnet-4-5-20250929": "ab",
+    "gpt-5-mini-2025-08-07-reasoning-high": "xa",
+    "qwen3_235b_a22b_thinking_2507_long_context": "bx",
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of three systems and queries whose names are as long as real ones."""
+    folder = tmp_path_factory.mktemp("report")
+    qrels = {f"browsecomp-plus-2025/version-2/part-{k % 3}/topic-{k:04}": {"a": 3, "b": 2} for k in range(30)}
+    rows = {
+        name: pl.DataFrame(
+            [(q, i + 1, found[(k + i) % 2]) for k, q in enumerate(qrels) for i in range(1 + (k + len(name)) % 3)],
+            schema=["query_id", "iteration", "doc_id"],
+            orient="row",
+        )
+        for name, found in LONG.items()
+    }
+    texts = {q: f"Which river was named in {1900 + k}, and later renamed?" for k, q in enumerate(qrels) if k % 2}
+    return gg.report(qrels, rows, folder / "models.html", "nCG@3 nDCG@10 SRR@3", queries=texts)
+
+
+#: Returns what is cut: cells with more in them than they show, and cells that are not whole inside their box.
+_CUT = """() => {
+  const cut = [];
+  for (const cell of document.querySelectorAll("td, th, dd, dt")) {
+    if (!cell.checkVisibility() || cell.closest("thead") && getComputedStyle(cell.closest("thead")).clipPath !== "none") continue;
+    const box = (cell.closest(".scroll") || document.body).getBoundingClientRect(), own = cell.getBoundingClientRect();
+    if (cell.scrollWidth > cell.clientWidth + 1 || own.right > box.right + 1 || own.left < box.left - 1) cut.push(cell.innerText);
+  }
+  return cut;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, width: int) -> None:
+    for path in (agents, models):
+        opened = open_file(path)
+        opened.show_as(width=width)
+        for summary in opened.page.locator("summary").all():
+            summary.click()
+        assert opened.page.evaluate(_CUT) == []
+        assert not opened.is_too_wide()
+        check_quiet(opened)
+
+
+def test_long_ids_keep_their_ends(open_file: Open, models: Path) -> None:
+    opened = open_file(models)
+    shown = ids(opened)
+    assert len(set(shown)) == len(shown) == 25
+    assert all("…" in one and one.startswith("browsecomp") and "/topic-00" in one for one in shown)
+    assert opened.page.locator("#list tbody [title$='/topic-0001']").count() >= 1
+
+
+def test_columns_that_do_not_fit_are_announced(open_file: Open, models: Path) -> None:
+    opened = open_file(models)
+    opened.show_as(width=720)
+    opened.page.locator("summary", has_text="All tests").click()
+    wide = opened.page.locator(".scroll.wide")
+    assert wide.count() > 0
+    assert "more columns" in wide.first.evaluate("box => getComputedStyle(box, '::before').content")
+
+
+@pytest.mark.parametrize("name", ["agents", "models"])
+def test_the_verdict_is_in_the_first_screen_of_a_phone(
+    open_file: Open, name: str, request: pytest.FixtureRequest
+) -> None:
+    opened = open_file(request.getfixturevalue(name))
+    opened.page.set_viewport_size({"width": 390, "height": 844})
+    said = opened.page.locator("h1")
+    box = said.bounding_box()
+    assert box and box["y"] + box["height"] < 844
+    assert "chance" in said.inner_text()
+    first = opened.page.locator(".tile").first
+    box = first.bounding_box()
+    assert box and box["y"] + box["height"] < 844
+    assert any(word in first.inner_text() for word in ("better", "worse", "may be chance", "equal"))
+
+
+def test_the_tiles_have_the_numbers_of_compare(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
+    runs = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
+    pairs = gg.compare(AGENTS / "qrels.txt", runs, "nCG@6 nDCGG@6 SRR@6 NumIter", baseline="quick").pairs
+    tiles = [one.split("\n") for one in opened.page.locator(".tile").all_inner_texts()]
+    assert len(tiles) == pairs.height == 4
+    for tile, row in zip(tiles, pairs.iter_rows(named=True), strict=True):
+        places = 2 if row["measure"] == "NumIter" else 4
+        assert row["measure"] in tile[0]
+
+        numbers = [f"{row['mean_against']:.{places}f}", f"{row['mean']:.{places}f}", f"{row['difference']:+.{places}f}"]
+        assert all(any(number in part for part in tile) for number in numbers), tile
+    assert [tile[-1] for tile in tiles] == [
+        "unclear: may be chance", "worse, beyond chance", "better, beyond chance", "more, beyond chance",
+    ]  # fmt: skip
 
 
 def test_queries_are_filtered_by_cause_change_and_group_and_searched(open_file: Open, agents: Path) -> None:
@@ -81,17 +201,17 @@ def test_queries_are_filtered_by_cause_change_and_group_and_searched(open_file: 
     opened.page.locator("#controls").get_by_label("Main cause").select_option(
         label="late never retrieved good documents"
     )
-    assert set(column(opened, 7)) == {"late never retrieved good documents"}
+    assert set(column(opened, 6)) == {"late never retrieved good documents"}
     opened.page.locator("#controls").get_by_label("Main cause").select_option("")
     opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
-    assert all(float(text) > 0 for text in column(opened, 6)) and len(column(opened, 6)) == 13
+    assert all(float(text) > 0 for text in column(opened, 5)) and len(column(opened, 5)) == 13
     opened.page.locator("#controls").get_by_label("Group").select_option(label="fact")
-    assert set(column(opened, 3)) == {"fact"}
+    assert set(column(opened, 2)) == {"fact"}
     opened.page.locator("#controls").get_by_label("Change").select_option("")
     opened.page.locator("#controls").get_by_label("Group").select_option("")
     opened.page.locator("#controls").get_by_label("Search").fill("NUMBER 17")
-    assert column(opened, 1) == ["q17"]
-    assert opened.page.locator("#count").inner_text() == "1 of 25 queries"
+    assert ids(opened) == ["q17"]
+    assert opened.page.locator("#count").inner_text() == "1 of 25 queries, the largest change first"
     opened.page.locator("#controls").get_by_label("Search").fill("nothing has this")
     assert column(opened, 1) == []
     check_quiet(opened)
@@ -101,24 +221,24 @@ def test_a_measure_where_lower_is_better_turns_better_and_worse(open_file: Open,
     opened = open_file(agents)
     opened.page.locator("#controls").get_by_label("Measure").select_option(label="SRR@6 ↓")
     opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
-    assert all(float(text) < 0 for text in column(opened, 6)) and len(column(opened, 6)) == 20
+    assert all(float(text) < 0 for text in column(opened, 5)) and len(column(opened, 5)) == 20
     check_quiet(opened)
 
 
 def test_a_query_opens_with_its_results_or_with_counts_alone(open_file: Open, agents: Path) -> None:
     opened = open_file(agents)
-    opened.page.get_by_role("button", name="q07").click()
+    opened.page.get_by_role("button", name="question number 7").click()
     assert opened.page.evaluate("document.activeElement.id") == "query-title"
     assert "new good, label" in opened.page.locator("#query").inner_text()
-    assert opened.page.locator("tr[aria-current=true]").all_inner_texts()[0].startswith("q07")
+    assert opened.page.locator("tr[aria-current=true]").all_inner_texts()[0].startswith("question number 7\nq07")
     opened.page.get_by_role("button", name="Back to the list").click()
-    assert opened.page.evaluate("document.activeElement.textContent") == "q07"
-    opened.page.get_by_role("button", name="q01").click()
+    assert opened.page.evaluate("document.activeElement.textContent") == "question number 7"
+    opened.page.get_by_role("button", name="question number 1", exact=True).click()
     said = opened.page.locator("#query").inner_text()
     assert "Query q01" in said and "results are listed for 5 queries" in said and "new good" in said
     opened.page.goto(f"{agents.as_uri()}#query=q03")
     opened.page.reload()
-    assert opened.page.locator("#query h3").inner_text() == "Query q03"
+    assert opened.page.locator("#query h3").inner_text() == "question number 3"
     check_quiet(opened)
 
 
@@ -211,7 +331,9 @@ def test_without_javascript_the_sentences_and_tables_are_there(browser: object, 
     context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]  # a Browser
     page = context.new_page()
     page.goto(lost.as_uri())
-    assert "no difference beyond noise, in CG@3" in page.locator("#short").inner_text()
+    assert "This may be chance (4 queries)." in page.locator("h1").inner_text()
+    page.locator("summary", has_text="in sentences").click()
+    assert "no difference beyond chance, in CG@3" in page.locator("#tables").inner_text()
     assert page.locator("#tables table").first.is_visible()
     assert "needs JavaScript" in page.locator("noscript").inner_text()
     context.close()

@@ -108,8 +108,9 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
     assert every.rows() == [(0, 1, 2), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
     ax = plots.iterations_used(gg.ledger(qrels, run), qrels=qrels)
     assert ax.get_xlabel() == "iteration (0: no search, or nothing good was found)"
-    assert {round(bar.get_x() + bar.get_width() / 2, 9) for bar in ax.patches} == {0, 1, 2, 3}  # type: ignore[attr-defined]
-    assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [[1, 1, 1, 1], [2, 1, 1, 0]]  # type: ignore[attr-defined]
+    steps = [one.get_data() for one in ax.patches]  # type: ignore[attr-defined]
+    assert [one.edges.tolist() for one in steps] == [[-0.5, 0.5, 1.5, 2.5, 3.5]] * 2
+    assert [one.values.tolist() for one in steps] == [[1, 1, 1, 1], [2, 1, 1, 0]]
 
 
 def test_the_data_of_per_query_are_the_differences_that_compare_tests() -> None:

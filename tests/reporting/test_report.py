@@ -71,7 +71,7 @@ def test_the_sentences_have_the_numbers_of_compare(tmp_path: Path) -> None:
         assert f"({means} [{row['low']:+.4f}, {row['high']:+.4f}])" in verdicts
     assert verdicts.startswith("late is better than quick in SRR@6 ↓ (0.4040")
     assert "late is worse than quick in nDCG@10 ↑ (0.1872" in verdicts
-    assert "late against quick is unclear, no difference beyond noise, in nCG@6 ↑" in verdicts
+    assert "late against quick is unclear, no difference beyond chance, in nCG@6 ↑" in verdicts
     assert explained.to_text().startswith(why)
     assert written["doubts"] == [*compared.notes]
     assert written["pairs"] == compared.pairs.to_dicts()
@@ -182,7 +182,7 @@ def test_a_measure_without_values_has_no_verdict(tmp_path: Path) -> None:
     runs = {"x": {"q1": {"z": 1.0}, "q2": {"b": 1.0}}, "y": {"q1": {"a": 2.0}, "q2": {"z": 1.0}}}
     made = json.loads(gg.report(qrels, runs, tmp_path / "a.json", [gg.GradedP @ 2, "CG"]).read_text())
     assert made["summary"][0].startswith(
-        "y against x is unclear, no difference beyond noise, in CG ↑ (1.5000 against 1.0000: +0.5000 ["
+        "y against x is unclear, no difference beyond chance, in CG ↑ (1.5000 against 1.0000: +0.5000 ["
     )
     assert "No query has a value of GradedP@2 in both systems." in made["summary"][0]
 

@@ -37,6 +37,7 @@ from goodgain.reporting.report import FORMATS, choose_format, write_report
 @shared.rel_option
 @shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
 @shared.declared_options("queries", "uses", "groups")
+@shared.declared_option("costs", multiple=True)
 @click.option(
     "--details",
     type=click.IntRange(0),
@@ -54,12 +55,13 @@ def report(
     runs: tuple[str, ...],
     measures: tuple[str, ...],
     results: tuple[Path, ...],
+    costs: tuple[Path, ...],
     output: Path | None,
     form: str | None,
     spreadsheet: bool,
     **options: Any,
 ) -> None:
-    """Write a page: which system is better at what, whether that is beyond noise, and where and why.
+    """Write a page: which system is better at what, whether that is beyond chance, and where and why.
 
     QRELS and RUN are as in compare; all are compared with the first RUN. The page is one file and needs no network. One RUN is
     shown without a comparison. CSV has a row for each query, measure and system.
@@ -67,12 +69,13 @@ def report(
     path = output or (Path("report.html") if form in (None, "html") else None)
     found = choose_format(path or Path(), form)
     tables = (options[name] for name in ("queries", "uses", "groups"))
-    shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, *tables])
+    shared.check_outputs([path], [qrels, *shared.find_files(runs), *results, *costs, *tables])
     command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):
         x = shared.make_experiment(qrels, runs, options)
         with show_progress():
-            made = gather_evidence(x, list(measures), results=list(results) or None, command=command, **options)
+            several: dict[str, Any] = {"results": list(results) or None, "costs": list(costs) or None}
+            made = gather_evidence(x, list(measures), **several, command=command, **options)
             text = write_report(made, found, spreadsheet=spreadsheet)
         write_output(text, shared.Output(found, path))
 

@@ -26,6 +26,7 @@ from goodgain.comparing.comparison_tables import (
     explain_dagger,
     name_test,
 )
+from goodgain.comparing.rendering import VERDICT_COLOURS
 from goodgain.comparing.replicate_tables import describe_detectable, list_remarks
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
@@ -171,9 +172,6 @@ FORMS: dict[str, Callable[[Comparison, Layout], str]] = {
 
 _WIDTH, _HEIGHT = 90, 12
 
-#: Verdict -> colour, safe for the colour-blind (Okabe and Ito).
-_HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
-
 
 def render_html(comparison: Comparison) -> str:
     """Return the tables of a comparison as HTML, with every text escaped."""
@@ -196,7 +194,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
             yield ""
             continue
         x, left, right = (_WIDTH / 2 * (1 + 0.94 * value / scale) for value in (difference, low, high))
-        colour, middle = _HTML_COLOURS.get(verdict, "#8C8C8C"), _HEIGHT / 2
+        colour, middle = VERDICT_COLOURS.get(verdict, "#8C8C8C"), _HEIGHT / 2
         yield (
             f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="difference and interval around zero">'
             f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>'

@@ -7,6 +7,10 @@ from typing import Any
 
 ABSENT = "–"
 
+#: Verdict -> its colour in pictures and pages: green and purple, which the colour-blind tell apart. Neither is that of a system
+#: or of a kind of results.
+VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
+
 
 def format_interval(low: float | None, high: float | None, places: int, *, absent: str = ABSENT) -> str:
     return absent if low is None else f"[{format_signed(low, places)}, {format_signed(high, places)}]"

@@ -143,12 +143,13 @@ def report(
     queries: Any = None,
     uses: Any = None,
     groups: Any = None,
+    costs: Any = None,
     details: int = 200,
     format: str | None = None,  # noqa: A002  # as in read_traces
     spreadsheet: bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a report: which system is better at what, whether that is beyond noise, and where and why.
+    """Write a report: which system is better at what, whether that is beyond chance, and where and why.
 
     The page is one file without a network: sentences, tables, plots, every query, and for the queries that changed most each
     search with its results. All systems are compared with the first one. One system alone is shown without a comparison.
@@ -164,6 +165,7 @@ def report(
         queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
         uses: what `funnel` takes: says which good documents were never opened, or never cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
+        costs: what `curve` takes: adds tokens, cost and seconds of a query, and of each search.
         details: for how many queries the page lists all results: those that changed most.
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: by the name's ending.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
@@ -183,6 +185,6 @@ def report(
     ...     report(examples + "qrels.txt", runs, f"{folder}/report.html", "CG@2 SRR@2").name
     'report.html'
     """
-    tables = {"results": results, "queries": queries, "uses": uses, "groups": groups}
+    tables = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
     x = Experiment(qrels, runs, **options)
     return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)

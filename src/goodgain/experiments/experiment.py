@@ -321,6 +321,7 @@ class Experiment:
         queries: Any = None,
         uses: Any = None,
         groups: Any = None,
+        costs: Any = None,
         details: int = 200,
         format: str | None = None,  # noqa: A002  # as in gg.report
         spreadsheet: bool = False,
@@ -328,7 +329,7 @@ class Experiment:
         """Write a report on all systems; arguments, result and errors as in `gg.report`."""
         from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
 
-        beside = {"results": results, "queries": queries, "uses": uses, "groups": groups}
+        beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
         return write_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
     @property

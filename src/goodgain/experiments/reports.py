@@ -14,10 +14,14 @@ from goodgain.experiments.comparisons import compare
 from goodgain.experiments.experiment import Experiment
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
-from goodgain.measures.names import Measures
+from goodgain.formats.query_tables import read_costs
+from goodgain.measures.names import Measures, parse_measures
 from goodgain.reporting import report as page
 from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.reporting.page_data import Evidence
+from goodgain.reporting.page_headline import Opening
+from goodgain.reporting.search_costs import average_costs, tabulate_searches
+from goodgain.reporting.spends import check_costs_of_runs
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")
@@ -45,31 +49,38 @@ def write_report(
 
 
 def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
-    """Return what a report shows; `beside` as in `reporting.report.gather_evidence`."""
+    """Return what a report shows; `beside` as in `reporting.report.gather_evidence`, and costs."""
     with x.tell() as heard:
-        made = _gather(x.analyses, measures, beside)
+        made = _gather(x.analyses, measures, **beside)
     return page.add_doubts(made, heard.texts)
 
 
-def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any]) -> Evidence:
+def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: Any) -> Evidence:
+    check_costs_of_runs(costs, of.systems)
     opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
-    if len(of.systems) > 1:
-        comparison = compare(of, plan.measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
-        scores = dict(comparison.scores)
-    else:
-        comparison, scores = None, of.evaluate(plan.measured)
     firsts = {name: runs[0] for name, runs in opened.names.items()}
     searched, ledgers = of.search([plan.explained], firsts), of.count_runs([plan.good])
+    cutoff, tiles = plan.list_tiles(pl.concat([run[plan.good].pools.get_column("N") for run in ledgers.values()]))
+    measured = parse_measures([*plan.measured, *tiles])
+    if len(of.systems) > 1:
+        comparison = compare(of, measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
+        scores = dict(comparison.scores)
+    else:
+        comparison, scores = None, of.evaluate(measured)
+    counted = {name: ledgers[run][plan.good] for name, run in firsts.items()}
+    paid = None if costs is None else read_costs(costs)
+    spent = None if paid is None else average_costs(counted, paid)
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
     found = page.Findings(
-        scores=scores,
+        opening=Opening(cutoff, tiles, scores, None if comparison is None else comparison.pairs, spent),
         comparison=comparison,
         searched=searched,
         curves=of.curve(plan.curves),
         recalls=recalls.select(pl.col("name").alias("system"), "recall", "precision"),
         ledgers={name: tabulate_ledger(ledgers[run], plan.good) for name, run in firsts.items()},
+        searches=tabulate_searches(counted, plan.good, paid),
     )
     return page.gather_evidence(opened.qrels, plan, found, **beside)
 

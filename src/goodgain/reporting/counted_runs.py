@@ -51,12 +51,12 @@ class Kind(NamedTuple):
     label: str
 
 
-#: The kinds of results, in the order of stacked bars.
+#: The kinds of results, in the order of stacked bars. Their colours are those of no system and no verdict.
 KINDS = {
-    "new_good": Kind(pl.col("GR"), "#0072B2", "", "new, good"),
-    "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "", "new, not good"),
+    "new_good": Kind(pl.col("GR"), "#E8B004", "", "new, good"),
+    "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#F7E7B4", "--", "new, not good"),
     "unjudged": Kind(pl.col("Unjudged"), "#D9D9D9", r"\\\\", "new, unjudged"),
-    "repeated": Kind(pl.col("Dup"), "#E69F00", "////", "repeated"),
+    "repeated": Kind(pl.col("Dup"), "#8A6D3B", "////", "repeated"),
 }
 
 

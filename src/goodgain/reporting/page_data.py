@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -22,6 +23,7 @@ from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel, add_uses
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
+from goodgain.reporting.page_headline import Opening, describe_query
 from goodgain.reporting.page_sentences import PLACES
 
 #: The counts of an iteration, in the order of their codes.
@@ -38,7 +40,8 @@ class Evidence:
     """What a report shows. The keys of mappings are the names of systems; the first one is the base.
 
     Attributes:
-        measures: name -> better direction.
+        opening: what the page says first.
+        measures: name -> better direction, of the measures to list.
         explained: the measure whose differences are explained, with its parts.
         comparison: that of all systems with the base; None for one system.
         explanations: each other system -> the explanation of its difference from the base.
@@ -46,6 +49,7 @@ class Evidence:
         uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
+        searches: what `tabulate_searches` returns.
         details: for how many queries all results are listed.
         words: word -> its meaning.
         command: how to make the report again.
@@ -53,6 +57,7 @@ class Evidence:
     """
 
     qrels: Qrels
+    opening: Opening
     measures: Mapping[str, str | None]
     explained: Parts
     scores: Mapping[str, Scores]
@@ -68,6 +73,7 @@ class Evidence:
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
+    searches: pl.DataFrame
     details: int
     words: Mapping[str, str]
     command: str
@@ -80,6 +86,28 @@ class Evidence:
     @property
     def has_replicates(self) -> bool:
         return any(of.replicates for of in self.scores.values())
+
+    @cached_property
+    def queries(self) -> pl.DataFrame:
+        """What `list_queries` returns."""
+        return list_queries(self)
+
+    @cached_property
+    def changed(self) -> list[str]:
+        """The queries that changed most in the explained measure; of one system those with the lowest values."""
+        return _sort_by_change(self)
+
+    def describe_query(self) -> str | None:
+        """Return which query to look at first; None if no query differs."""
+        measure, first = str(self.explained.measure), self.changed[0]
+        rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
+        shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}
+        differs = self.comparison is None or rows[self.opening.lead]["difference"]
+        return (
+            describe_query(measure, first, self.texts.get(first), shown)
+            if differs and None not in shown.values()
+            else None
+        )
 
     def tell_cause(self, text: str) -> str:
         """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
@@ -126,7 +154,7 @@ def list_queries(of: Evidence) -> pl.DataFrame:
 
 def build_data(of: Evidence) -> dict[str, Any]:
     """Return what the page embeds as JSON."""
-    (_, *others), ids, table = of.systems, of.qrels.query_ids, list_queries(of)
+    (_, *others), ids, table = of.systems, of.qrels.query_ids, of.queries
     rows = table.partition_by("measure", "system", as_dict=True)
     explained = str(of.explained.measure)
     causes = _number(table.get_column("cause").drop_nulls()) if others else {}
@@ -152,8 +180,9 @@ def build_data(of: Evidence) -> dict[str, Any]:
         names = _number(of.groups.get_column("group"))
         data |= {"groups": [*names], "members": [[names[one] for one in groups] for groups in _list_groups(of)]}
     numbers, reasons = _number(ids), dict[str, int]()
-    chosen = _choose_details(of, [rows[explained, name] for name in of.systems])
-    data["first"] = numbers[chosen[0]] if chosen else None
+    chosen = of.changed[: of.details]
+    data["first"] = numbers[of.changed[0]]
+    data["lead"] = of.systems.index(of.opening.lead)
     data["details"] = {numbers[query_id]: detail for query_id, detail in _list_details(of, chosen, reasons)}
     data["reasons"] = [*reasons]
     return data
@@ -189,20 +218,26 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
 
 
-def _choose_details(of: Evidence, rows: Sequence[pl.DataFrame]) -> list[str]:
-    """Return the queries that changed most in the explained measure, with losses before gains of the same size.
+def _sort_by_change(of: Evidence) -> list[str]:
+    """Return the queries by the size of their change in the explained measure, with losses before gains of the same size.
 
-    `rows` has for each system the rows of `list_queries` for the measure. Of one system the lowest values come first.
+    The first one changed most in the pair of the headline. Of one system the lowest values come first.
     """
-    if len(rows) == 1:
-        order = rows[0].sort("value", nulls_last=True, maintain_order=True)
-    else:
-        sign = -1 if of.explained.measure.declaration.better == "down" else 1
-        change = pl.concat(rows[1:]).group_by("query_id", maintain_order=True).agg(
+    rows = of.queries.filter(measure=str(of.explained.measure))
+    if of.comparison is None:
+        return rows.sort("value", nulls_last=True, maintain_order=True).get_column("query_id").to_list()
+    sign = -1 if of.explained.measure.declaration.better == "down" else 1
+    others = rows.filter(pl.col("system") != of.systems[0])
+
+    def sort(pairs: pl.DataFrame) -> pl.Series:
+        change = pairs.group_by("query_id", maintain_order=True).agg(
             largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
-        )  # fmt: skip
-        order = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
-    return order.get_column("query_id").head(of.details).to_list()
+        )
+        by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
+        return by.get_column("query_id")
+
+    first = sort(others.filter(system=of.opening.lead)).head(1)
+    return [*dict.fromkeys([*first, *sort(others)])]
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -38,6 +38,9 @@ _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
 #: Set for all pictures by the style of the page.
 _OF_PAGE = ("font-family", "stroke-linejoin", "stroke-linecap")
+_PATH = re.compile(r'(?<= d=")[^"]*')
+#: A group of one element, without attributes.
+_GROUP = re.compile(r"<g>(<(?:use|path|rect) [^>]*/>|<text[^>]*>[^<]*</text>)</g>")
 _ID = re.compile(r' id="([^"]*)"')
 
 
@@ -129,6 +132,7 @@ def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)
     _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
     body = re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><")
+    body = _GROUP.sub(r"\1", _GROUP.sub(r"\1", body))
     label, description = f"picture-{number}-title", f"picture-{number}-text"
     return (
         f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
@@ -140,7 +144,8 @@ def _rewrite_tag(tag: str, used: set[str]) -> str:
     """Return a tag with attributes in place of a style, short numbers, and no id that is not used. Texts stay as they are."""
     tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
     tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
-    tag = re.sub(r"\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", tag)
+    tag = re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), tag)
+    tag = _PATH.sub(lambda found: re.sub(r"\s*([A-Za-z])\s*", r"\1", found[0]), tag)
     for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
         tag = tag.replace(drawn, shown)
     # The mark of a tick has its own look.

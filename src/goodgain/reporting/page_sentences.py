@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -27,31 +27,31 @@ _FEW_QUERIES = 10
 
 
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
-    """Yield for each pair in what one system is better and worse beyond noise, and what is unclear."""
+    """Yield for each pair in what one system is better and worse beyond chance, and what is unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
         fewer = pl.col("queries") < comparison.signature["queries"]
         known = of.filter(pl.col("queries") > 0).with_columns(of_queries=pl.when(fewer).then("queries"))
         by_verdict = known.rows_by_key("verdict", named=True, include_key=True)
         said = [
-            f"{system} is {verdict} than {against} in {_join(map(_describe_change, by_verdict[verdict]))}."
+            f"{system} is {verdict} than {against} in {join_words(map(_describe_change, by_verdict[verdict]))}."
             for verdict in ("better", "worse")
             if verdict in by_verdict
         ]
         if unclear := by_verdict.get("unclear", []):
-            changes = _join(map(_describe_change, unclear))
-            said.append(f"{system} against {against} is unclear, no difference beyond noise, in {changes}.")
+            changes = join_words(map(_describe_change, unclear))
+            said.append(f"{system} against {against} is unclear, no difference beyond chance, in {changes}.")
         if equal := by_verdict.get("equal", []):
-            said.append(f"{system} and {against} are equal in every query in {_join(map(_name_measure, equal))}.")
+            said.append(f"{system} and {against} are equal in every query in {join_words(map(_name_measure, equal))}.")
         said += [
-            f"{system} and {against} are {verdict} in {_join(map(_name_measure, rows))}."
+            f"{system} and {against} are {verdict} in {join_words(map(_name_measure, rows))}."
             for verdict, rows in by_verdict.items()
             if verdict is not None and verdict.startswith(NOT_COMPARABLE)
         ]
         if untold := by_verdict.get(None, []):
-            said.append(f"No direction is better for {_join(map(_describe_change, untold))}.")
+            said.append(f"No direction is better for {join_words(map(_describe_change, untold))}.")
         if known.height < of.height:
             lacking = of.filter(pl.col("queries") == 0).get_column("measure")
-            said.append(f"No query has a value of {_join(lacking)} in both systems.")
+            said.append(f"No query has a value of {join_words(lacking)} in both systems.")
         yield " ".join(said)
 
 
@@ -60,7 +60,7 @@ def describe_method(comparison: Comparison) -> str:
     made = comparison.signature
     return (
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
-        f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond noise: p is at most {made['alpha']:g} after "
+        f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond chance: p is at most {made['alpha']:g} after "
         f"Holm's correction over the pairs of a measure. {describe_costs(comparison)}"
     )
 
@@ -102,20 +102,22 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
             yield add_arrow(str(measure), declared.better), f"{declared.title}: {declared.definition}"
 
 
-def describe_one(system: str, scores: Scores, measure: str, iterations: pl.DataFrame) -> Iterator[str]:
-    """Yield what a report of one system shows, what its searches brought, and the query with the lowest value of a measure.
+def describe_one(
+    system: str, scores: Scores, measures: Iterable[str], measure: str, iterations: pl.DataFrame
+) -> Iterator[str]:
+    """Yield means of measures, what searches brought, and the query with the lowest value of a measure.
 
     `iterations` has the columns of `Explanation.iterations`.
     """
     queries = scores.signature["queries"]
     means = (
-        f"{name} {format_number(value, PLACES)}"
+        f"{name} {format_number(scores.means[name], PLACES)}"
         + (f" ({count_queries(scores.num_queries[name])})" if scores.num_queries[name] < queries else "")
-        for name, value in scores.means.items()
+        for name in measures
     )
     yield (
         f"This report shows one system, {system}, and compares it with none. Means over {count_queries(queries)}: "
-        f"{_join(means)}."
+        f"{join_words(means)}."
     )
     share = scores.coverage.filter(pl.col("iteration").is_null()).item(0, "coverage")
     idle = int(iterations.get_column("brought_nothing_good").sum())
@@ -138,7 +140,7 @@ def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
     stages = ("returned", "opened", "cited")
     for row in found.frame.filter(system=system).iter_rows(named=True):
         means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
-        yield f"Good documents, mean over queries: {_join(means)}."
+        yield f"Good documents, mean over queries: {join_words(means)}."
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
@@ -151,6 +153,7 @@ def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[s
     return list(dict.fromkeys(notes))
 
 
-def _join(parts: Any) -> str:
+def join_words(parts: Any) -> str:
+    """Return parts as a list in a sentence: a, b and c."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else str(last)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,13 +33,13 @@ from goodgain.formats import Qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import list_runs
 from goodgain.formats.texts import read_queries
-from goodgain.measures.declaration import GoodGainMeasure, add_arrow
+from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
-from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import check_whole_number, spell
-from goodgain.reporting.page_data import Evidence, build_data, list_queries
+from goodgain.reporting.page_data import Evidence, build_data
+from goodgain.reporting.page_headline import TILES, Opening, build_tiles, describe_headline
 from goodgain.reporting.page_pictures import draw_all
 from goodgain.reporting.page_sentences import (
     PLACES,
@@ -49,11 +51,14 @@ from goodgain.reporting.page_sentences import (
     describe_words,
     list_doubts,
 )
+from goodgain.reporting.search_costs import build_cost_table, build_search_tables
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
 #: The largest number of curves.
 _MOST_CURVES = 4
+#: The largest number of systems with a table of their searches.
+_MOST_SYSTEMS = 6
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -91,37 +96,47 @@ class Plan(NamedTuple):
         explained: the measure whose differences are explained, with its parts.
         measured: the measures to compare.
         curves: the measures to draw over iterations.
+        cutoff: the largest iteration asked for; None without one.
     """
 
     asked: list[Any]
     explained: Parts
     measured: list[Any]
     curves: list[Any]
+    cutoff: int | None
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> Plan:
         asked = parse_measures(measures, rel=rel)
         explained = _choose_explained(asked, rel)
-        return cls(asked, explained, parse_measures([*asked, explained.measure]), _list_curves(asked, rel))
+        cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
+        measured = parse_measures([*asked, explained.measure])
+        return cls(asked, explained, measured, _list_curves(asked, rel), max(cutoffs, default=None))
 
     @property
     def good(self) -> float:
         """The smallest good label."""
         return self.explained.measure.rel
 
+    def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
+        """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
+        cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
+        return cutoff, parse_measures(" ".join(TILES).format(i=cutoff), rel=self.good)
+
 
 class Findings(NamedTuple):
     """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
 
-    `comparison` is that of all systems with the first one; None for one system.
+    `comparison` is that of all systems with the first one, on the measures of the report and of the tiles; None for one system.
     """
 
-    scores: Mapping[str, Scores]
+    opening: Opening
     comparison: Comparison | None
     searched: Mapping[str, Searched]
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
+    searches: pl.DataFrame
 
 
 def gather_evidence(
@@ -139,18 +154,19 @@ def gather_evidence(
     """Join the results of analyses to what a report shows; tables and details as `report` takes them."""
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
-    base, *others = of.scores
+    base, *others = of.opening.scores
     explained = {str(plan.explained.measure): plan.explained}
-    found = read_results_of([*of.scores], results).spell_as(of.searched)
+    found = read_results_of([base, *others], results).spell_as(of.searched)
     pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
-    uses = None if uses is None else read_uses_of([*of.scores], uses)
+    uses = None if uses is None else read_uses_of([base, *others], uses)
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
+        opening=of.opening,
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
-        scores=of.scores,
-        comparison=of.comparison,
+        scores=of.opening.scores,
+        comparison=None if of.comparison is None else _leave_out_tiles(of.comparison, [*map(str, plan.measured)]),
         searched=of.searched,
         explanations={
             name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
@@ -164,10 +180,17 @@ def gather_evidence(
         curves=of.curves,
         recalls=of.recalls,
         ledgers=of.ledgers,
+        searches=of.searches,
         details=min(details, len(qrels.query_ids)),
-        words=dict(describe_words(plan.measured, plan.good)),
+        words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
         command=command or "Made in Python from data in memory.",
     )
+
+
+def _leave_out_tiles(of: Comparison, measures: Sequence[str]) -> Comparison:
+    asked = pl.col("measure").is_in(measures)
+    tables = {name: getattr(of, name).filter(asked) for name in ("means", "pairs", "replicates", "detectable")}
+    return replace(of, **tables, matrices={name: of.matrices[name] for name in measures})
 
 
 def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
@@ -199,38 +222,49 @@ def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
     return parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
 
 
-def _summarise(of: Evidence) -> list[str]:
-    """Return the sentences of the first paragraphs."""
+def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
+    """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
-        said = [*describe_one(base, scores, str(of.explained.measure), of.iterations)]
-        return said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
-    verdicts, whys = describe_comparison(of.comparison), map(describe_explanation, of.explanations.values())
-    return [*chain.from_iterable(zip(verdicts, map(of.tell_cause, whys), strict=True))]
+        said = [*describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
+        return [], said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
+    whys = map(describe_explanation, of.explanations.values())
+    return [*describe_comparison(of.comparison)], [*map(of.tell_cause, whys)]
 
 
 def _build_tables(of: Evidence) -> list[Table]:
     """Return the tables to read first."""
+    opening, grids = of.opening, list[Table]()
+    if opening.spent is not None:
+        first = str(opening.measures[0])
+        means = {name: scores.means[first] for name, scores in opening.scores.items()}
+        grids = [build_cost_table(opening.spent, add_arrow(first, "up"), means, PLACES)]
     if of.comparison is not None:
-        return build_brief_tables(of.comparison, Layout())
+        return [*build_brief_tables(of.comparison, Layout()), *grids]
     (name, scores), *_ = of.scores.items()
     rows = [
-        [add_arrow(measure, of.measures[measure]), format_number(value, PLACES)]
-        for measure, value in scores.means.items()
+        [add_arrow(measure, better), format_number(scores.means[measure], PLACES)]
+        for measure, better in of.measures.items()
     ]
-    return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows)]
+    return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows), *grids]
 
 
 def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     """Return a report as text in one of `FORMATS`."""
     if form == "csv":
-        table = list_queries(of)
+        table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
     first = [one for one in of.doubts if NO_LABEL in one]
+    verdicts, why = _summarise(of)
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
-        "summary": [*(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first), *_summarise(of)],
+        "headline": [
+            *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first),
+            *describe_headline(of.opening),
+        ],
+        "look_first": of.describe_query(),
+        "summary": [*filter(None, chain.from_iterable(zip_longest(verdicts, why)))],
         "method": None if comparison is None else describe_method(comparison),
         "doubts": [one for one in of.doubts if one not in first],
         "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
@@ -238,13 +272,22 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     }
     if form == "json":
         compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
-        rows = {name: frame.to_dicts() for name, frame in (compared | {"queries": list_queries(of)}).items()}
+        rows = {
+            name: frame.to_dicts()
+            for name, frame in (compared | {"queries": of.queries, "searches": of.searches}).items()
+        }
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    return _write_markdown(of, said) if form == "markdown" else _write_page(of, said)
+    return (
+        _write_markdown(of, said) if form == "markdown" else _write_page(of, said | {"verdicts": verdicts, "why": why})
+    )
 
 
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
-    paragraphs = [*said["summary"], *([said["method"]] if said["method"] else [])]
+    paragraphs = [
+        *filter(
+            None, [" ".join([*said["headline"], said["look_first"] or ""]).strip(), *said["summary"], said["method"]]
+        )
+    ]
     parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
@@ -266,7 +309,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         loader=jinja2.FileSystemLoader(_PAGE),
     )  # fmt: skip
     files = {
-        name: (_PAGE / f"report.{end}").read_text(encoding="utf-8")
+        name: re.sub(r"(?m)^\s+", "", (_PAGE / f"report.{end}").read_text(encoding="utf-8"))
         for name, end in (("script", "js"), ("style", "css"))
     }
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
@@ -284,10 +327,12 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         words=of.words,
         more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=legend,
+        searches=[*build_search_tables(of.searches, _MOST_SYSTEMS)],
         systems=of.systems,
         explained=str(of.explained.measure),
         number=len(of.qrels.query_ids),
         details=of.details,
+        tiles=[*build_tiles(of.opening)],
         pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
         data=Markup(_write_json(build_data(of))),
     )

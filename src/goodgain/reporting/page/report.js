@@ -5,7 +5,7 @@
   const data = JSON.parse(at("data").textContent);
   const [base, ...others] = data.systems;
   const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
-  const LOOKS = ["good", "", "", "again"];
+  const LOOKS = ["new-good", "new-other", "unjudged", "repeated"];
   const FIRST = 25, MORE = 100;
   const number = new Intl.NumberFormat("en");
 
@@ -31,7 +31,7 @@
     data.iterations[system].slice(starts[system][query], starts[system][query] + data.lengths[system][query]).map((code) => data.counts[code]);
 
   const explained = Math.max(0, data.measures.findIndex(([name]) => name === data.explained));
-  const state = { measure: explained, other: 0, cause: "", change: "", group: "", search: "", sort: others.length ? "difference" : "value", down: false, shown: FIRST };
+  const state = { measure: explained, other: Math.max(0, data.lead - 1), cause: "", change: "", group: "", search: "", sort: others.length ? "size" : "value", down: false, shown: FIRST };
   let order = [];
   const change = (query) => data.differences[state.measure][state.other][query];
   const gain = (query) => change(query) * ({ up: 1, down: -1 }[data.measures[state.measure][1]] || 0);
@@ -41,12 +41,14 @@
   data.queries.map((_, k) => k).sort((a, b) => collator.compare(data.queries[a], data.queries[b])).forEach((k, place) => (rank[k] = place));
   const lowered = data.queries.map((id, k) => `${id}\n${data.texts ? data.texts[k] || "" : ""}`.toLowerCase());
 
+  /** Cut the middle of a long id: ids often differ at their ends. */
+  const cut = (id) => (id.length > 40 ? `${id.slice(0, 13)}…${id.slice(-26)}` : id);
+
   /** The columns of the table: heading, key to sort by, cell, and whether it is a number. */
   function listColumns() {
     const measure = data.measures[state.measure];
     const value = (system) => (query) => data.values[state.measure][system][query];
     const columns = [{ id: "query", title: "query", key: (query) => rank[query] }];
-    if (data.texts) columns.push({ id: "text", title: "text", key: (query) => data.texts[query] || "", cell: (query) => data.texts[query] || "" });
     if (data.groups) {
       const names = (query) => data.members[query].map((k) => data.groups[k]).join(", ");
       columns.push({ id: "group", title: "group", key: names, cell: names });
@@ -76,6 +78,7 @@
   }
 
   function sortQueries(columns) {
+    if (state.sort === "size") return sortBySize();
     const { key } = columns.find((column) => column.id === state.sort) || columns[0];
     const keys = data.queries.map((_, query) => key(query));
     const sign = state.down ? -1 : 1;
@@ -88,13 +91,21 @@
     });
   }
 
+  /** The query of the headline is first among those that changed as much; then come losses. */
+  function sortBySize() {
+    const size = data.queries.map((_, query) => (change(query) === null ? -1 : Math.abs(change(query))));
+    order = data.queries.map((_, query) => query).filter(matches);
+    order.sort((a, b) => size[b] - size[a] || (b === data.first) - (a === data.first) || gain(a) - gain(b) || a - b);
+  }
+
   function drawTable() {
     const columns = listColumns();
     sortQueries(columns);
     const heads = columns.map((column) => {
       const button = make("button", { type: "button", "data-sort": column.id }, column.title);
       const sorted = column.id === state.sort;
-      return make("th", { scope: "col", class: column.number ? "number" : "", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : "none" }, button);
+      const how = state.sort === "size" && column.id === "difference" ? "other" : "none";
+      return make("th", { scope: "col", class: column.number ? "number" : "", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : how }, button);
     });
     const focused = document.activeElement && document.activeElement.dataset.sort;
     at("list").tHead.replaceChildren(make("tr", {}, ...heads));
@@ -106,23 +117,21 @@
   function addRows(columns, from) {
     const rows = order.slice(from, state.shown).map((query) => {
       const cells = columns.slice(1).map((column) => {
-        const look = column.number ? "number" : column.id === "text" || column.id === "cause" ? "text" : "";
-        return make("td", { class: look }, column.cell(query));
+        const look = column.number ? "number" : column.id === "cause" ? "text" : "";
+        return make("td", { class: look, "data-label": column.title }, column.cell(query));
       });
-      const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", "data-query": query }, data.queries[query])), ...cells);
+      const id = data.queries[query], text = data.texts && data.texts[query];
+      const name = make("button", { type: "button", "data-query": query, title: id }, text || cut(id));
+      const row = make("tr", {}, make("th", { scope: "row" }, name, text ? make("span", { class: "hint", title: id }, cut(id)) : ""), ...cells);
       if (query === open.query) row.setAttribute("aria-current", "true");
       return row;
     });
     at("list").tBodies[0].append(...rows);
     const shown = Math.min(state.shown, order.length);
     const all = data.queries.length;
-    at("count").textContent = `${number.format(order.length)} of ${count(all, "query", "queries")}${shown < order.length ? `, the first ${number.format(shown)} are shown` : ""}`;
+    at("count").textContent = `${number.format(order.length)} of ${count(all, "query", "queries")}${state.sort === "size" ? ", the largest change first" : ""}${shown < order.length ? `; ${number.format(shown)} are shown` : ""}`;
     at("more").hidden = shown >= order.length;
     at("more").textContent = `Show ${number.format(Math.min(MORE, order.length - shown))} more`;
-  }
-
-  function putWorstFirst() {
-    state.down = others.length > 0 && data.measures[state.measure][1] === "down";
   }
 
   function drawControls() {
@@ -132,7 +141,6 @@
       select.addEventListener("change", () => {
         state[name] = typeof state[name] === "number" ? Number(select.value) : select.value;
         state.shown = FIRST;
-        if (state.sort === "difference") putWorstFirst();
         if (redraw) drawControls();
         drawTable();
         if (redraw) at(`choose-${name}`).focus();
@@ -193,7 +201,7 @@
 
   function drawGrid(title, header, words, rows) {
     const look = (k) => ({ class: k >= words ? "number" : "text" });
-    const cells = (row) => row.map((cell, k) => make("td", look(k), ...(Array.isArray(cell) ? cell : [cell])));
+    const cells = (row) => row.map((cell, k) => make("td", { ...look(k), "data-label": header[k] }, ...(Array.isArray(cell) ? cell : [cell])));
     const head = make("thead", {}, make("tr", {}, ...header.map((name, k) => make("th", { scope: "col", ...look(k) }, name))));
     const table = make("table", {}, make("caption", {}, title), head, make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row)))));
     return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title }, table);
@@ -221,9 +229,9 @@
       else row.removeAttribute("aria-current");
     }
     const detail = data.details[query];
-    const title = make("h3", { id: "query-title", tabindex: "-1" }, `Query ${data.queries[query]}`);
+    const title = make("h3", { id: "query-title", tabindex: "-1" }, (data.texts && data.texts[query]) || `Query ${data.queries[query]}`);
     const parts = [title];
-    if (data.texts && data.texts[query]) parts.push(make("p", {}, data.texts[query]));
+    if (data.texts && data.texts[query]) parts.push(make("p", { class: "hint" }, `Query ${data.queries[query]}`));
     if (data.groups && data.members[query].length) parts.push(make("p", { class: "hint" }, `Group: ${data.members[query].map((k) => data.groups[k]).join(", ")}`));
     if (detail) parts.push(...detail.said.filter(Boolean).map((said) => make("p", {}, said)));
     const rows = data.measures.map((measure, m) => [arrow(measure), ...data.systems.map((_, s) => show(data.values[m][s][query]) + (s ? ` (${showChange(data.differences[m][s - 1][query])})` : ""))]);
@@ -247,8 +255,9 @@
     if (!button) return;
     if (button.dataset.query) open(Number(button.dataset.query), true);
     else {
-      state.down = state.sort === button.dataset.sort && !state.down;
-      Object.assign(state, { sort: button.dataset.sort, shown: FIRST });
+      const { sort } = button.dataset, again = state.sort === sort;
+      // The third press of the difference sorts by its size again.
+      Object.assign(state, { sort: again && state.down && sort === "difference" ? "size" : sort, down: again && !state.down, shown: FIRST });
       drawTable();
     }
   });
@@ -265,7 +274,8 @@
     open(data.first, true);
   });
 
-  putWorstFirst();
+  const boxes = () => document.querySelectorAll(".scroll").forEach((box) => box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1));
+  new ResizeObserver(boxes).observe(document.body);
   const asked = location.hash.startsWith("#query=") ? data.queries.indexOf(decodeURIComponent(location.hash.slice(7))) : -1;
   drawControls();
   drawTable();

@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -15,16 +16,13 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.rendering import VERDICT_COLOURS
 from goodgain.comparing.use_of_documents import Funnel
 from goodgain.formats.texts import read_questions
 from goodgain.reporting.counted_runs import KINDS
 from goodgain.reporting.plots.canvas import (
-    BLUE,
     GREY,
     GRID,
-    ORANGE,
-    SKY,
-    VERMILLION,
     Entry,
     Picture,
     add_legend,
@@ -54,7 +52,12 @@ _MOST_NAMED, _ROW, _SMALL = 40, 0.15, 8
 #: Characters in a line below the axes.
 _WIDTH = 48
 #: Outcome of a query -> colour, hatch.
-_OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
+_OUTCOMES = {
+    "better": (VERDICT_COLOURS["better"], ""),
+    "worse": (VERDICT_COLOURS["worse"], "////"),
+    "equal": (GREY, ""),
+    None: (GREY, ""),
+}
 
 #: The first labels in the legend of `per_query`, in their order; the interval's comes last.
 DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
@@ -86,7 +89,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     rows = prepare_new_good(frame, system)
     ax, own = open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
-    bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=BLUE)
+    bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
     _label_iterations(ax, 1, rows.height)
     add_title(
         ax, f"New good documents of {system or nw.from_native(frame, eager_only=True)['system'][0]} in each search"
@@ -94,7 +97,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     ax.set_ylabel("new good documents, mean")
     right = ax.twinx()
     take_ink(right)
-    look: dict[str, Any] = {"color": VERMILLION, "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
     look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # visible on bars, also in grey
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
@@ -168,7 +171,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
 
 
 def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
-    """Draw how many queries stopped at each iteration (wide bars), and how many found their last new good document there.
+    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
 
     Args:
         ledger: what `gg.ledger` returns. It has no row of a query that never searched.
@@ -190,16 +193,15 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     """
     rows = prepare_iterations_used(ledger, qrels)
     ax, own = open_ax(ax)
-    iterations = rows.get_column("iteration").to_numpy()
     entries = []
-    edge = {"edgecolor": "#333333", "linewidth": 0.4}
-    bars: list[tuple[str, str, float, dict[str, Any]]] = [
-        ("last", "last search", 0.8, {"facecolor": ORANGE, "hatch": "////", **edge}),
-        ("last_good", "last new good document", 0.4, {"facecolor": BLUE, **edge}),
+    edges = np.arange(rows.height + 1) - 0.5
+    lines: list[tuple[str, str, dict[str, Any]]] = [
+        ("last", "last search", {"color": find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5))}),
+        ("last_good", "last new good document", {"color": KINDS["new_good"].colour, "linewidth": 2.6}),
     ]
-    for name, label, width, look in bars:
-        ax.bar(iterations, rows.get_column(name).to_numpy(), width=width, **look)
-        entries.append(Entry(Patch(**look), label))
+    for name, label, look in lines:
+        ax.stairs(rows.get_column(name).to_numpy(), edges, **look)
+        entries.append(Entry(Line2D([], [], **look), label))
     _label_iterations(ax, 0, rows.height - 1)
     nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
     if nothing:
@@ -234,8 +236,13 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
     good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
     looks: dict[str, dict[str, Any]] = {
-        "good": {"facecolor": BLUE, "edgecolor": "#333333", "linewidth": 0.4},
-        "other or unjudged": {"facecolor": SKY, "hatch": "////", "edgecolor": "#555555", "linewidth": 0.4},
+        "good": {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333", "linewidth": 0.4},
+        "other or unjudged": {
+            "facecolor": KINDS["new_other"].colour,
+            "hatch": "////",
+            "edgecolor": "#555555",
+            "linewidth": 0.4,
+        },
     }
     for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
         ax.bar(places, heights, bottom=below, width=0.8, **look)

@@ -30,10 +30,11 @@ from goodgain.measures.names import find_declaration, find_direction, parse_meas
 
 #: The colour of text and axes: a contrast of 4 or more to white and to the dark pages of GitHub and Furo.
 INK = "#757575"
-BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
+BLUE, VERMILLION, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#8C8C8C"
 #: Light on white pages, dark on dark ones.
 GRID = "#80808055"
-_COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, INK)
+#: Of systems: four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
+_COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
@@ -85,7 +86,7 @@ class SystemStyle(NamedTuple):
 
 
 def style_of(number: int) -> SystemStyle:
-    """Return the style of the system at a position; styles repeat after 420 systems."""
+    """Return the style of the system at a position; styles repeat after 60 systems."""
     return SystemStyle(_COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)], _LINES[number % len(_LINES)])
 
 
