@@ -200,11 +200,11 @@ def find_tests(copy: Path, path: Path) -> list[list[str]]:
     named = re.compile(rf"{re.escape(dotted)}\b|from {re.escape(package)} import [^\n]*\b{name}\b")
     files = sorted(copy.glob("tests/**/test_*.py"))
     first = [str(file.relative_to(copy)) for file in files if named.search(file.read_text(encoding="utf-8"))]
-    rest = [
-        str(file.relative_to(copy)) for where in (folder, "evaluation") for file in files if where in file.parts[-2:]
-    ]
+    rest = [file for where in (folder, "evaluation") for file in files if where in file.parts[-2:]]
+    rest.sort(key=lambda file: -sum(word in file.stem for word in name.split("_")))  # the likeliest first
     first = [str(path.relative_to(ROOT)), *first]
-    return [first, [file for file in dict.fromkeys(rest) if file not in first]]
+    others = dict.fromkeys(str(file.relative_to(copy)) for file in rest)
+    return [first, [file for file in others if file not in first]]
 
 
 def run_tests(copy: Path, tests: list[str], *, everything: bool, limit: float) -> tuple[str, str]:
@@ -300,13 +300,14 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="changes of the same seed that were tried before")
     parser.add_argument("--limit", type=float, default=900, help="seconds of tests for one change")
     parser.add_argument("--few", action="store_true", help="only the cases of make test")
     options = parser.parse_args()
     paths = [path for name in options.folders for path in _find_files(ROOT / "src/goodgain" / name)]
     changes = list(dict.fromkeys(change for path in paths for change in find_changes(path)))
     random.Random(options.seed).shuffle(changes)
-    drawn = list(itertools.islice(filter(is_another_program, changes), options.count))
+    drawn = list(itertools.islice(filter(is_another_program, changes), options.skip, options.skip + options.count))
     print(f"{len(drawn)} of {len(changes):,} changes of {len(paths)} files, seed {options.seed}", flush=True)
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
