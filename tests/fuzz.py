@@ -30,7 +30,14 @@ import polars as pl
 import goodgain as gg
 from goodgain.formats.documents import read_document_map
 from goodgain.formats.nuggets import read_assignments
-from goodgain.formats.query_tables import read_costs, read_groups, read_outcomes, read_query_ids, read_uses
+from goodgain.formats.query_tables import (
+    read_costs,
+    read_groups,
+    read_outcomes,
+    read_query_ids,
+    read_uses,
+    select_costs,
+)
 from goodgain.labelling.answers_and_journal import read_completion
 from goodgain.measures.names import parse_measures
 from tests.formats.test_damaged_files import ENDINGS as TABLE_ENDINGS
@@ -68,7 +75,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
     others: dict[str, tuple[pl.DataFrame, Callable[[Path], object]]] = {
         "groups": (queries.with_columns(group=pl.lit("a")), lambda path: read_groups(path, queries["query_id"])),
         "outcomes": (queries.with_columns(system=pl.lit("s"), correct=pl.lit(0.5)), read_outcomes),
-        "costs": (queries.with_columns(iteration=pl.lit(1), input_tokens=pl.lit(9), seconds=pl.lit(0.5)), read_costs),
+        "costs": (queries.with_columns(iteration=pl.lit(1), input_tokens=pl.lit(9), seconds=pl.lit(0.5)), _read_costs),
         "queries to use": (queries, read_query_ids),
         "documents": (pl.DataFrame({"doc_id": ["a", "b"], "document": ["x", "x"]}), read_document_map),
         "uses": (pl.read_ndjson(ROOT / "qrels_examples/opened_and_cited/uses.jsonl"), read_uses),
@@ -108,6 +115,10 @@ _QRELS = {f"q{k}": {f"d{9 * k}": 3, f"d{9 * k + 1}": 1} for k in range(10)}
 
 def _read_log(path: Path) -> pl.DataFrame:
     return gg.read_traces(path, unrecorded="empty")
+
+
+def _read_costs(path: Path) -> pl.DataFrame:
+    return select_costs(read_costs(path), "s", ["s"])
 
 
 def _read_answer(path: Path) -> object:
