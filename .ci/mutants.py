@@ -3,9 +3,9 @@
     python .ci/mutants.py --seed 7 --count 20 comparing dedup
 
 A change is an operator, a comparison, a number, a condition, `min` for `max`, two exchanged arguments, a dropped step of a
-chain or a dropped statement. Docstrings, annotations and messages stay. The tests of the changed module run first: its
-examples, the files that name it, its folder, tests/evaluation; then the same files with all their cases. A test that
-notices a change must pass without it.
+chain or a dropped statement. Docstrings, annotations and messages stay. The tests of the changed module run: its examples and
+the files that name it or its functions most, its folder, tests/evaluation; then the same files with all their cases. A test
+that notices a change must pass without it.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ STEPS = {
     "lower",
 }
 STEPS |= {"casefold", "reverse", "rstrip", "lstrip", "head", "distinct", "drop"}
+
+
+#: Test files that run first, of those that name the module or its functions.
+NAMING_IT = 5
 
 
 class Change(NamedTuple):
@@ -194,18 +198,19 @@ def change_text(source: bytes, change: Change) -> bytes:
 
 
 def find_tests(copy: Path, path: Path) -> list[list[str]]:
-    """Return the tests of a module in the order in which they run: those that name it, then those of its folder."""
+    """Return the tests of a module in two runs: its examples and the files that name it most, then those of its folder."""
     folder = path.relative_to(ROOT / "src/goodgain").parts[0]
-    dotted = str(path.relative_to(ROOT / "src").with_suffix("")).replace("/", ".")
-    package, _, name = dotted.rpartition(".")
-    named = re.compile(rf"{re.escape(dotted)}\b|from {re.escape(package)} import [^\n]*\b{name}\b")
+    top = ast.parse(path.read_bytes()).body
+    public = {node.name for node in top if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"}
+    named = re.compile(rf"\b({'|'.join(sorted({path.stem, *public}))})\b")
     files = sorted(copy.glob("tests/**/test_*.py"))
-    first = [str(file.relative_to(copy)) for file in files if named.search(file.read_text(encoding="utf-8"))]
-    rest = [file for where in (folder, "evaluation") for file in files if where in file.parts[-2:]]
-    rest.sort(key=lambda file: -sum(word in file.stem for word in name.split("_")))  # the likeliest first
-    first = [str(path.relative_to(ROOT)), *first]
-    others = dict.fromkeys(str(file.relative_to(copy)) for file in rest)
-    return [first, [file for file in others if file not in first]]
+    times = {file: len(named.findall(file.read_text(encoding="utf-8"))) for file in files}
+    likely = sorted((file for file in files if times[file]), key=lambda file: -times[file])[:NAMING_IT]
+    rest = [
+        file for where in (folder, "evaluation") for file in files if where in file.parts[-2:] and file not in likely
+    ]
+    first, others = ([str(file.relative_to(copy)) for file in group] for group in (likely, rest))
+    return [[str(path.relative_to(ROOT)), *first], others]
 
 
 def run_tests(copy: Path, tests: list[str], *, everything: bool, limit: float) -> tuple[str, str]:
