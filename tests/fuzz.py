@@ -160,8 +160,6 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str:
     """Return what is wrong with the way in which a file is read; the empty text if nothing is."""
     before = _find_memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the highest memory is counted from here
-    signal.setitimer(signal.ITIMER_PROF, CPU)
-    signal.alarm(CLOCK)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -170,9 +168,6 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str:
         result, caught = None, []
     except (Exception, pl.exceptions.PanicException):
         return traceback.format_exc()
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.alarm(0)
     if (used := _find_memory("VmHWM") - before) > MEMORY:
         return f"{used >> 20} MiB of memory"
     strange = [str(one.message) for one in caught if not issubclass(one.category, gg.GoodgainNotice)]
@@ -207,7 +202,11 @@ def read_inputs(seed: int, numbers: Iterator[int]) -> None:
             path = Path(folder, file_name)
             path.write_bytes(content)
             print(json.dumps([number, name, None]), flush=True)
+            signal.setitimer(signal.ITIMER_PROF, CPU)  # at its end the process ends
+            signal.alarm(CLOCK)
             fault = find_fault(targets[name].read, path)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.alarm(0)
             if printed.seek(0, os.SEEK_END) and not fault:
                 printed.seek(0)
                 fault = f"it prints: {printed.read().decode(errors='replace')[:500]}"
