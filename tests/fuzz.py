@@ -66,10 +66,11 @@ def make_targets(folder: Path) -> dict[str, Target]:
     tables = [*((table, ending) for table in TABLES for ending in TABLE_ENDINGS), *LABELLING]
     targets = {
         f"{table}{ending}": Target(
-            [(f"a{ending}", encode(make_frame(table), ending))], PATH_READERS[f"{TABLES.get(table, table)}{ending}"][1]
+            [(f"a{ending}", encode(make_frame(table), ending))], PATH_READERS[f"{table}{ending}"][1]
         )
         for table, ending in tables
     }
+    targets |= {f"evaluated run{ending}": Target(targets[f"run{ending}"].files, _evaluate) for ending in TABLE_ENDINGS}
     targets |= {f"log in {name}": Target(_logs(name), _read_log) for name in WRITERS}
     queries = pl.DataFrame({"query_id": [f"q{k}" for k in range(10)]})
     others: dict[str, tuple[pl.DataFrame, Callable[[Path], object]]] = {
@@ -111,6 +112,10 @@ _NAMES = [
     b"SessionRBP(p=0.8,b=0.5)",
 ]
 _QRELS = {f"q{k}": {f"d{9 * k}": 3, f"d{9 * k + 1}": 1} for k in range(10)}
+
+
+def _evaluate(path: Path) -> gg.Scores:
+    return gg.evaluate(_QRELS, path, "CG nDCG@10 SRR@2")
 
 
 def _read_log(path: Path) -> pl.DataFrame:
@@ -177,7 +182,7 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str:
 def find_silence(result: object) -> str:
     """Return what a result without a notice lacks: rows, or values above 0."""
     if isinstance(result, gg.Scores):
-        return "only zeros, and no notice" if not any(result.values.values()) else ""
+        return "only zeros, and no notice" if not any(result.mean().values()) else ""
     frame = getattr(result, "frame", result)
     return "no rows, and no notice" if isinstance(frame, pl.DataFrame) and frame.is_empty() else ""
 
