@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo pictures reference docs test test-all test-oldest test-spark test-hosts dist check install install-dev bench bench-all clean
+.PHONY: demo pictures reference docs test test-all test-oldest test-spark test-hosts mutants fuzz dist check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -61,6 +61,17 @@ test-spark: $(VENV)/installed-spark
 test-hosts: $(VENV)/hosts/installed
 	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py tests/hosts/test_phoenix.py \
 	  "tests/test_pages.py::test_the_examples_print_what_the_page_shows[hosts_agents]"
+
+# Random changes of the code that the tests should notice. FOLDERS="comparing dedup" draws from these; hours, so not in CI.
+SEED ?= 1
+COUNT ?= 300
+mutants: $(VENV)/installed-dev
+	$(BIN)/python .ci/mutants.py --seed $(SEED) --count $(COUNT) $(FOLDERS)
+
+# Random input for everything that reads.
+SECONDS ?= 600
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --seconds $(SECONDS)
 
 # dist/ has what is published: the wheel alone runs README, the sdist passes its own tests.
 dist:

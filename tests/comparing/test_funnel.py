@@ -418,6 +418,9 @@ def test_explain_says_of_lost_documents_where_they_were_lost(tmp_path: Path) -> 
     said = str(explained)
     assert "agent: 3 good documents returned and not opened: q1 d1 (returned at 1, never opened)" in said
     assert "careful: 2 good documents opened and not cited: q1 d3 (returned at 2, opened after 2, not cited)" in said
+    highest = {"q1": {"d1": 3, "d2": 2, "d3": 2}, "q2": {"e1": 3, "e2": 2}, "q3": {"f1": 4, "f2": 2}}
+    by_label = str(gg.explain(highest, runs["agent"], runs["careful"], uses=USES_FILE))
+    assert "agent: 3 good documents returned and not opened: q3 f1 (" in by_label, "the highest label first"
     side_by_side = explained.to_text(query="q1")
     assert "| d3 | never returned | returned at 2, opened after 2, not cited |" in side_by_side
     plain = gg.explain(QRELS, runs["agent"], runs["careful"])

@@ -200,6 +200,7 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
     ("outcomes", "message"),
     [
         (OUTCOMES.filter(system="late"), "outcomes= has no rows of the system quick; it has late"),
+        (OUTCOMES.clear(), "outcomes= has no rows. Write rows with the system quick"),
         (OUTCOMES.rename({"solved": "nCG@6"}), "has a column nCG@6, which is also the name of a measure"),
         (OUTCOMES.with_columns(solved=pl.lit("yes")), "outcomes=: solved has 'yes', which is not a number"),
         (OUTCOMES.with_columns(solved=pl.lit(b"1")), "outcomes=: solved has .*, which is not a number"),

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.counting.joined_addresses import join_labels
 from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many
@@ -198,3 +199,12 @@ def test_documents_to_label_are_those_without_a_label_under_any_spelling() -> No
     with pytest.warns(gg.GoodgainNotice, match="no text to show"):
         wanted, _ = collect_documents(RUN, queries, qrels=QRELS)
     assert wanted["doc_id"].to_list() == ["https://b.org/#A"]
+
+
+def test_labels_of_people_join_the_qrels_under_any_spelling() -> None:
+    """`evaluate --human`: people may have judged another address of the page."""
+    judged = gg.read_qrels({"q1": {JUDGED: 3, "d1": 2}})
+    people = gg.read_qrels({"q1": {"http://www.a.org/x/": 1, "https://new.org/": 2, "d1": 0}})
+    labels = join_labels(people, judged).frame.select("doc_id", "relevance").rows()
+    assert sorted(labels) == [("d1", 0), (JUDGED, 1), ("https://new.org/", 2)]
+    assert join_labels(judged, judged) is judged, "nothing to rename"

@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -171,6 +173,20 @@ def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the
                     PATH_READERS[f"{table}.parquet"][1](path)
                 except gg.InputError as error:
                     assert "write it again" in str(error) or "a.parquet" in str(error) or table == "sheet"
+
+
+def test_metadata_of_a_container_may_be_any_bytes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Polars panicked, and printed where in its code."""
+    table = encode(make_frame("run"), ".arrow")
+    read = pa.ipc.open_file(table).read_all()
+    fields = [field.with_metadata({b"\xf6": b"\xff"}) for field in read.schema]
+    read = pa.table(read.columns, schema=pa.schema(fields, metadata={b"\xf6": b"\xff"}))
+    pq.write_table(read, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, read.schema) as writer:
+        writer.write_table(read)
+    for ending in (".parquet", ".arrow"):
+        assert gg.read_run(tmp_path / f"a{ending}").frame.height == 90
+    assert capfd.readouterr().err == ""
 
 
 def test_a_log_in_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.judging.scales import find_scale
 from tests.support.counts import how_many
 from tests.support.tables import in_one_search
 
@@ -213,3 +214,21 @@ def test_rescaled_qrels_with_subtopics_keep_a_label_for_each_subtopic_and_one_fo
     run = {"q": {"a": 1.0}}
     scores = gg.evaluate(found, in_one_search(run), "SubtopicRecall CG nCG").mean()
     assert scores == {"SubtopicRecall": 1 / 2, "CG": 2.0, "nCG": 1 / 2}
+
+
+@pytest.mark.parametrize(
+    ("scale", "grades"),
+    [("0..2", (0, 1, 2)), ("0,3,1", (0, 1, 3)), ([2, 1, 2], (1, 2)), ((0.5, 1), (0.5, 1)), ("-1..0", (-1, 0))],
+)
+@pytest.mark.each
+def test_a_scale_of_ones_own_has_its_grades_in_order(scale: Any, grades: tuple[float, ...]) -> None:
+    assert find_scale(scale).grades == grades
+
+
+@pytest.mark.parametrize(
+    "scale", ["3", [1], [], [1, 1], "a,b", "4..0", "2..2", "0,inf", [0, float("nan")], "0..99999", 7]
+)
+@pytest.mark.each
+def test_one_grade_is_not_a_scale(scale: Any) -> None:
+    with pytest.raises(gg.InputError, match=r"is not a scale of two or more grades\. Write "):
+        find_scale(scale)

@@ -486,6 +486,7 @@ def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
         (SPENT.with_columns(query_id=pl.lit(None, pl.String)), "has no query_id"),
         (pl.concat([SPENT, SPENT]), "two rows have query q, iteration 1. Write one row"),
         (SPENT.with_columns(system=pl.lit("b")), "costs= has no rows of the system a; it has b. Rename one"),
+        (SPENT.clear(), "costs= has no rows. Write rows with the system a"),
         (SPENT.with_columns(query_id=pl.lit("other")), "has no cost for any judged query of a"),
         ([], "costs=: is empty"),
         (7, "costs=: found a int"),

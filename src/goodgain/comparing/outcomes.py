@@ -11,6 +11,7 @@ import polars as pl
 from goodgain.comparing.statistical_tests import Matrix, Settings, Vector, draw_queries
 from goodgain.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
+from goodgain.formats.query_tables import lack_rows
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
@@ -43,7 +44,7 @@ def stack_outcomes(
     known = outcomes.get_column("system").unique().sort().to_list()
     for name in systems if kept is None else systems[1:]:
         if name not in known:
-            raise InputError(f"{table} has no rows of the system {name}; it has {', '.join(known[:10])}. Rename one.")
+            raise lack_rows(table, name, known)
     for outcome in outcomes.columns[2:]:
         if outcome in (*measures, str(NumIter), str(NumResults)):
             raise InputError(f"{table} has a column {outcome}, which is also the name of a measure. Rename the column.")

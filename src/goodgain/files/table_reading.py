@@ -100,9 +100,15 @@ def _read_first_rows(file: Any, rows: int) -> Any:
 
 
 def frame_of(table: Any) -> pl.DataFrame:
-    """Return a pyarrow table or batch as a frame, after checking its lengths and texts."""
+    """Return a pyarrow table or batch as a frame, after checking its lengths and texts.
+
+    Metadata are left out: they may be any bytes, and Polars panics unless they are UTF-8.
+    """
+    import pyarrow as pa
+
     table.validate(full=True)
-    return pl.from_arrow(table)  # type: ignore[return-value]  # a frame, as it is a table
+    plain = pa.schema([field.remove_metadata() for field in table.schema])
+    return pl.from_arrow(type(table).from_arrays(table.columns, schema=plain))  # type: ignore[return-value]  # a frame, as it is a table
 
 
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

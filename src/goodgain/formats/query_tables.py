@@ -301,6 +301,13 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)
 
 
+def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
+    """Return the error for a table that has no rows of a system, with the remedy."""
+    if not known:
+        return InputError(f"{argument} has no rows. Write rows with the system {system}.")
+    return InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+
+
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
     """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`.
 
@@ -312,7 +319,7 @@ def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFra
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
     if of.is_empty():
         known = table.get_column("system").unique(maintain_order=True).to_list()
-        raise InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+        raise lack_rows(argument, system, known)
     replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         first = f"{system}.{replicates[0]}"

@@ -61,6 +61,8 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
         raise InputError(
             f"{rows.label}: needs the columns {key} and text; it has {', '.join(frame.columns) or 'neither'}"
         )
+    if frame.is_empty():
+        raise InputError(f"{rows.label}: has no row. Write one with {key} and text")
     texts = cast_texts(frame.select(pl.col(name).alias(ours) for ours, name in columns.items()), [*columns], rows.label)
     blank = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
     no_id = nw.col(key).is_null() | (nw.col(key).str.strip_chars(BLANKS) == "")
