@@ -53,7 +53,6 @@ PLACES = (-1, 100)
 
 #: The label of the table of means where the user gives none.
 _LABEL = "tab:comparison"
-_PAIR = ("measure", "system", "against")
 
 
 def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
@@ -118,7 +117,9 @@ def _add_letters(means: Table, comparison: Comparison) -> Table:
     few = len(names) <= len(ascii_lowercase)
     signs = dict(zip(names, ascii_lowercase if few else map(str, range(1, len(names) + 1)), strict=False))
     won = set()
-    for measure, system, against, verdict in comparison.pairs.select(*_PAIR, "verdict").iter_rows():
+    for measure, system, against, verdict in comparison.pairs.select(
+        "measure", "system", "against", "verdict"
+    ).iter_rows():
         won |= {"better": {(measure, system, against)}, "worse": {(measure, against, system)}}.get(verdict, set())
     measures, rows = comparison.means.get_column("measure").unique(maintain_order=True), []
     for (name, sign), (head, *cells) in zip(signs.items(), means.rows, strict=True):
