@@ -66,7 +66,7 @@ def test_other_threads_never_write_without_the_umask_meanwhile(name: str, tmp_pa
             descriptor = os.open(tmp_path / "other", os.O_CREAT | os.O_EXCL, 0o666)
             modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
             os.close(descriptor)
-            os.unlink(tmp_path / "other")
+            (tmp_path / "other").unlink()
         return create
 
     before, tracing = os.umask(0o077), sys.gettrace()
