@@ -1,7 +1,7 @@
 """The goodgain command, called in the process of the tests.
 
 A process takes a second to start, and most tests of the command are about what it prints. `make test-all` starts a process for
-the first call of each subcommand in a file. What only a process shows (pipes, terminals, signals, environment variables) is
+the first call of each subcommand. What only a process shows (pipes, terminals, signals, environment variables) is
 tested with one always.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import subprocess
 import sys
 import warnings
@@ -24,8 +23,8 @@ __all__ = ["COMMAND", "SHELL", "run_command"]
 COMMAND = [sys.executable, "-m", "goodgain"]
 #: Characters of a command that only a shell understands.
 SHELL = frozenset("|<>;&*$~`")
-#: The file of tests and the subcommand of each call so far.
-_called: set[tuple[str, ...]] = set()
+#: The subcommands that were called so far.
+_called: set[str] = set()
 
 
 def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -47,10 +46,9 @@ def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.Compl
 
 
 def _needs_process(argv: list[str]) -> bool:
-    call = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0], *argv[len(COMMAND) :][:1]
-    is_first = call not in _called
-    _called.add(call)
-    return (EVERYTHING and is_first) or any(argument.startswith("/dev/") for argument in argv)
+    new = {*argv[len(COMMAND) :][:1]} - _called
+    _called.update(new)
+    return (EVERYTHING and bool(new)) or any(argument.startswith("/dev/") for argument in argv)
 
 
 def _call_main() -> int:
