@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from tests.support.counts import EVERYTHING, how_many
 
-settings.register_profile("goodgain", deadline=None, max_examples=how_many(8, full=100))
+settings.register_profile("goodgain", deadline=None, max_examples=how_many(6, full=40))
 settings.load_profile("goodgain")
 
 #: How many tests of each marker were deselected here.

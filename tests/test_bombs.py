@@ -18,12 +18,11 @@ import pytest
 import zstandard
 
 import goodgain as gg
-from tests.support.counts import how_many
 from tests.support.readers import PATH_READERS
 from tests.support.tables import no_notices
 
 #: What a bomb unpacks to, and what a process may take to read it: Python, Polars, numba and ir_measures take 300 MB alone.
-PLAIN = how_many(400, full=1024) << 20
+PLAIN = 1024 << 20
 ALLOWED = 1000 << 20
 _PIECE = 8 << 20
 #: Lines as they stand in files of any kind; the readers of the others refuse them.
@@ -53,9 +52,9 @@ def test_a_bomb_takes_little_memory_in_every_reader(tmp_path: Path, shape: str, 
     path = tmp_path / f"bomb{compression}"
     path.write_bytes(_pack(SHAPES[shape], compression))
     assert path.stat().st_size < PLAIN // 100
-    seed = BOMBS.index((shape, compression))
+    first = BOMBS.index((shape, compression))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.test_bombs", path, str(seed)],
+        [sys.executable, "-m", "tests.test_bombs", path, str(first)],
         capture_output=True,
         text=True,
         check=False,
@@ -122,10 +121,13 @@ def _pack_once(data: bytes, ending: str) -> bytes:
     return gzip.compress(data) if ending == ".gz" else zstandard.compress(data)
 
 
-def _read_everything(path: Path, seed: int) -> None:
-    """Read a bomb with some of the readers, and print the name of each, what came of it, and the largest memory so far."""
+def _read_some(path: Path, first: int) -> None:
+    """Read a bomb with every seventh reader; print the name of each, what came of it, and the largest memory so far.
+
+    Readers of one kind stand beside each other in the registries, so each shape meets some of every kind.
+    """
     warnings.simplefilter("ignore")
-    for name in random.Random(seed).sample(list(PATH_READERS), len(PATH_READERS) // 3):
+    for name in [*PATH_READERS][first :: len(BOMBS)]:
         ending, read = PATH_READERS[name]
         link = path.with_name(f"a{ending}{path.suffix}")
         link.unlink(missing_ok=True)
@@ -145,4 +147,4 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
-    _read_everything(Path(sys.argv[1]), int(sys.argv[2]))
+    _read_some(Path(sys.argv[1]), int(sys.argv[2]))

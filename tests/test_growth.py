@@ -25,7 +25,7 @@ from tests.support.seconds import find_faster_growth, measure_seconds
 from tests.traces.logs import WRITERS, Call, Story, Turn
 
 #: Characters of a short text.
-LENGTH = 8_000
+LENGTH = 4_000
 #: Readers that get a text this many times as short: they take long for each word, however many there are.
 SLOW = {"measures": 16, "deduplication": 8}
 #: What hurts some parser if it stands in a text again and again.
@@ -117,7 +117,7 @@ def test_time_grows_with_the_text_and_not_with_its_square(name: str, tmp_path: P
         return find_faster_growth(measure, LENGTH // SLOW.get(name, 1))
 
     cases = [(repeated, *around) for repeated in REPEATED for around in AROUND]
-    for case in Random(name).sample(cases, how_many(2, full=80)):
+    for case in Random(name).sample(cases, how_many(2, full=30)):
         assert not find_growth(*case), case
 
 

@@ -169,7 +169,7 @@ def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
 def test_causes_add_up_to_the_differences_of_random_pairs(by_iteration: bool) -> None:
     random = Random(2026)
     tried = 0
-    while tried < how_many(15, full=200):
+    while tried < how_many(8, full=50):
         shape = Shape(by_iteration=by_iteration, fractional=random.random() < 0.5, words=not by_iteration)
         case, other = make_case(random, shape), make_case(random, shape)
         labels = case.labels

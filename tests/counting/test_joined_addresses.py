@@ -96,7 +96,7 @@ def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
         "HTTPS://S.org:443/p{}?utm_source=a",
         "https://m.s.org/p{}#:~:text=a",
     )
-    for seed in range(how_many(10, full=200)):
+    for seed in range(how_many(5, full=60)):
         draw = Random(seed)
         queries = [f"q{k}" for k in range(4)]
 

@@ -141,7 +141,7 @@ def _compare(results: pl.DataFrame, is_new: list[bool]) -> int:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_joint_equals_sequential_wherever_no_bridge_is_counted(kind: str) -> None:
     bridges = []
-    for seed in range(how_many(1, full=30)):
+    for seed in range(how_many(1, full=8)):
         rng = random.Random(seed)
         queries = [make(kind, 6, 3 * seed + part).with_columns(query_id=pl.lit(f"q{part}")) for part in range(3)]
         results = pl.concat(queries, how="diagonal")
@@ -150,7 +150,7 @@ def test_joint_equals_sequential_wherever_no_bridge_is_counted(kind: str) -> Non
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@settings(max_examples=how_many(12, full=120), deadline=None)
+@settings(max_examples=how_many(6, full=40), deadline=None)
 @given(st.lists(_RESULTS, min_size=2, max_size=9), st.randoms(use_true_random=False))
 def test_any_results_in_two_parts_are_as_all_at_once_wherever_no_bridge_is_counted(
     results: list[dict[str, str]], rng: random.Random

@@ -33,7 +33,7 @@ def test_random_orders_of_rows_give_the_same_documents(pairs_a_key: int) -> None
     first = deduplicate(mixed, pairs_a_key=pairs_a_key)
     expected = _by_call(first.frame, "document", "rule", "confidence")
     assert first.summary.refused > 0  # else this would say nothing of joins that are refused
-    for seed in range(how_many(2, full=100) if pairs_a_key == 10_000 else how_many(1, full=10)):
+    for seed in range(how_many(2, full=30) if pairs_a_key == 10_000 else how_many(1, full=4)):
         turned = deduplicate(mixed.sample(fraction=1, shuffle=True, seed=seed), pairs_a_key=pairs_a_key)
         assert _by_call(turned.frame, "document", "rule", "confidence").equals(expected)
         assert turned.summary == first.summary
@@ -42,7 +42,7 @@ def test_random_orders_of_rows_give_the_same_documents(pairs_a_key: int) -> None
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_other_doc_ids_give_the_same_documents() -> None:
     mixed, partitions = _mixed().drop("doc_id", strict=False), set()
-    for seed in range(how_many(4, full=50)):
+    for seed in range(how_many(3, full=15)):
         ids = random.Random(seed).sample(range(mixed.height), mixed.height)
         named = mixed.with_columns(doc_id=pl.Series([f"result-{one}" for one in ids]))
         found = deduplicate(named)
@@ -82,7 +82,7 @@ _RESULTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=how_many(3, full=60), deadline=None)
+@settings(max_examples=how_many(3, full=20), deadline=None)
 @given(st.lists(_RESULTS, min_size=1, max_size=9), st.randoms(use_true_random=False))
 def test_any_results_in_any_order(results: list[dict[str, str]], rng: random.Random) -> None:
     rows = frame([_result(**row) for row in results]).with_columns(

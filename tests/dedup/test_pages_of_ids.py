@@ -28,7 +28,7 @@ def test_pages_of_random_addresses_are_those_of_each_alone() -> None:
         + draw.choice(HOSTS)
         + "".join("/" + draw.choice(["", *SEGMENTS]) for _ in range(draw.randint(0, 4)))
         + draw.choice(TAILS)
-        for _ in range(how_many(5_000, full=100_000))
+        for _ in range(how_many(5_000, full=25_000))
     }
     column = pl.Series(sorted(ids))
     assert find_pages(column).to_list() == [find_page(one) for one in column]

@@ -266,7 +266,7 @@ def _list_groups(found: pl.DataFrame) -> list[set[int]]:
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_any_groups_respect_all_pairs_and_are_those_of_union_find_without_a_conflict() -> None:
     outcomes = {"error": 0, "refused": 0, "union": 0}
-    for seed in range(how_many(40, full=300)):
+    for seed in range(how_many(15, full=75)):
         case = _Case(seed)
         clusters = case.find_clusters(list(range(case.results.height)))
         if not case.holds(clusters):
@@ -288,7 +288,7 @@ def test_any_groups_respect_all_pairs_and_are_those_of_union_find_without_a_conf
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_any_groups_with_earlier_documents_respect_all_pairs_too() -> None:
     outcomes = {"error": 0, "kept": 0}
-    for seed in range(how_many(40, full=300)):
+    for seed in range(how_many(15, full=75)):
         case = _Case(seed)
         old = deduplicate(case.results.filter(pl.Series(case.is_earlier))).frame if any(case.is_earlier) else None
         new = case.results.filter(~pl.Series(case.is_earlier))

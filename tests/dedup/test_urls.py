@@ -59,7 +59,7 @@ _URLISH = st.text(alphabet="abz%/?#&=;:@.+~ []()!\\\té字\u202e19-2fF", max_siz
 _SCHEMES = st.sampled_from(["http://", "https://example.org/", "//", "", "file:", "x:", "javascript:", "https://a@b:c"])
 
 
-@settings(max_examples=how_many(125, full=500))
+@settings(max_examples=how_many(60, full=250))
 @given(_SCHEMES, _URLISH)
 @example("http://", "a\ud800b")
 @example("https://", "ex%61mple.org/%%41")
@@ -87,7 +87,7 @@ def test_all_spellings_have_one_canonical_address(canonical: str) -> None:
     assert one == canonical.replace("org/#", "org#")
 
 
-@settings(max_examples=how_many(125, full=2_000))
+@settings(max_examples=how_many(60, full=600))
 @given(st.sampled_from(["http://", "https://example.org/", "//m.example.org/", "https://example.org/a/amp/"]), _URLISH)
 @example("http://example.org:443/a", "")
 @example("http://en.m.m.example.org/amp/amp/index.html", "/index.html")

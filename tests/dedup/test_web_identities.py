@@ -137,7 +137,7 @@ def test_every_declaration_has_ids_to_draw() -> None:
 
 
 @pytest.mark.parametrize("name", _WRITTEN)
-@settings(max_examples=how_many(20, full=300), deadline=None)
+@settings(max_examples=how_many(10, full=80), deadline=None)
 @given(data=st.data())
 def test_all_spellings_of_an_id_are_one_and_different_ids_stay_apart(name: str, data: st.DataObject) -> None:
     pattern, templates = _WRITTEN[name]
@@ -210,7 +210,7 @@ _PARTS += [
 ]
 
 
-@settings(max_examples=how_many(300, full=5_000), deadline=None)
+@settings(max_examples=how_many(100, full=1_200), deadline=None)
 @given(st.sampled_from(_HOSTS), st.lists(st.sampled_from(_PARTS) | st.text(max_size=3), max_size=12))
 def test_a_malformed_address_of_a_known_site_is_handled(host: str, parts: list[str]) -> None:
     url = f"https://{host}/" + "".join(parts)

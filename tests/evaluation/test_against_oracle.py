@@ -24,7 +24,7 @@ NAMES = [
     "SRE(rel=3)@2",
     "DRAG(rel=0.25)@4",
 ]
-CASES = how_many(50, full=1_000)
+CASES = how_many(30, full=300)
 
 
 def random_case(seed: int) -> Case:

@@ -23,7 +23,7 @@ NAMES = [
     *("CG@2", "AvgGain@1", "AvgGain@3", "SRE@2", "DRAG@4", "nDCGG@1", "IterationsForAllGoodResults(pool='retrieved')"),
 ]
 any_case = shapes().flatmap(cases)
-few = settings(deadline=None, max_examples=how_many(5, full=40))
+few = settings(deadline=None, max_examples=how_many(4, full=20))
 
 
 def scores(run: list[RunRow], qrels: list[QrelRow], labels: str | None = None) -> dict[tuple[str, str], float]:
@@ -157,7 +157,7 @@ names = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=how_many(25, full=300))
+@settings(deadline=None, max_examples=how_many(15, full=100))
 @given(st.lists(names, min_size=1, max_size=4))
 def test_parsing_what_a_measure_prints_gives_the_measure(given_names: list[str]) -> None:
     measures = [parse_measure(name) for name in given_names]

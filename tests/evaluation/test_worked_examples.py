@@ -30,6 +30,7 @@ def without_ranx(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if not re.match(r"[a-z_]+@", name)}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("folder", "run", "order"), EXPECTED)
 def test_evaluate_gives_the_expected_values(folder: str, run: str, order: str) -> None:
     wanted = without_ranx(EXPECTED[folder, run, order])

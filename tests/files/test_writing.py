@@ -6,14 +6,14 @@ import os
 import stat
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from goodgain.files.writing import atomic_write
-from tests.support.counts import how_many
 
 
 @pytest.fixture(params=[0o077, 0o027, 0o022, 0o002])
@@ -54,32 +54,30 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_is_never_open_to_more
     assert len(meanwhile) == 1 and not meanwhile[0] & ~(old | stat.S_IRUSR | stat.S_IWUSR)
 
 
-def test_other_threads_never_write_without_the_umask_meanwhile(tmp_path: Path) -> None:
-    done = threading.Event()
-    modes: set[int] = set()
+@pytest.mark.parametrize("name", ["new.run", "old.run", "new.run.gz"])
+def test_other_threads_never_write_without_the_umask_meanwhile(name: str, tmp_path: Path) -> None:
+    """A thread can begin between any two instructions, so a file is created before each one."""
+    (tmp_path / "old.run").write_bytes(b"old")
+    modes: list[int] = []
 
-    def create() -> None:
-        number = 0
-        while not done.is_set():
-            path = tmp_path / f"other{number}"
-            path.touch()
-            modes.add(_mode(path))
-            path.unlink()
-            number += 1
+    def create(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            descriptor = os.open(tmp_path / "other", os.O_CREAT | os.O_EXCL, 0o666)
+            modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+            os.close(descriptor)
+            (tmp_path / "other").unlink()
+        return create
 
-    before, interval = os.umask(0o077), sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    thread = threading.Thread(target=create)
-    thread.start()
+    before, tracing = os.umask(0o077), sys.gettrace()
+    sys.settrace(create)
     try:
-        for number in range(how_many(3_000, full=20_000)):
-            _write(tmp_path / f"ours{number}.run")
+        _write(tmp_path / name)
     finally:
-        done.set()
-        thread.join()
-        sys.setswitchinterval(interval)
+        sys.settrace(tracing)
         os.umask(before)
-    assert modes == {0o600}
+    assert len(modes) > 100
+    assert {*modes} == {0o600}
 
 
 def test_the_next_writer_removes_what_killed_ones_left_and_nothing_else(tmp_path: Path) -> None:

@@ -79,9 +79,17 @@ def one_notice(count: int, what: str) -> Iterator[None]:
     assert all(f": {count} line" in text and what in text for text in told)
 
 
-@pytest.mark.parametrize("ending", some_of(COMPRESS, every=2))
-@pytest.mark.parametrize("separator", some_of([" ", "\t", "  "], every=3))
-@pytest.mark.parametrize("comment", some_of(COMMENTS, every=4))
+@pytest.mark.parametrize(
+    ("comment", "separator", "ending"),  # each two of them meet
+    some_of(
+        (
+            (comment, separator, [*COMPRESS][(k + place) % 3])
+            for k, comment in enumerate(COMMENTS)
+            for place, separator in enumerate((" ", "\t", "  "))
+        ),
+        every=7,
+    ),
+)
 def test_comments_are_no_rows_in_any_reader(tmp_path: Path, comment: str, separator: str, ending: str) -> None:
     text = add_comments(CLEAN.replace(" ", separator), comment).encode("latin-1")
     count = text.count(comment.encode("latin-1") + b"\n") + 1 if COMMENTS[comment] else 0

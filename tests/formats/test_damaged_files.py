@@ -106,7 +106,7 @@ def damage(content: bytes, random: Random) -> bytes:
 def test_a_damaged_table_is_read_or_is_one_sentence(table: str, ending: str, tmp_path: Path) -> None:
     _, read = PATH_READERS[f"{TABLES.get(table, table)}{ending}"]
     whole, path = encode(make_frame(table), ending), tmp_path / f"a{ending}"
-    for seed in range(how_many(4, full=150)):
+    for seed in range(how_many(4, full=50)):
         path.write_bytes(damage(whole, Random(f"{table}{ending}{seed}")))
         with no_notices():
             try:
@@ -165,7 +165,7 @@ def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the
     log = Path(__file__).parents[1] / "traces" / "fixtures" / "openinference" / "phoenix.parquet"
     whole = log.read_bytes() if table == "log" else encode(make_frame(table), ".parquet")
     path = tmp_path / "a.parquet"
-    for at in {*range(4, how_many(20, full=150)), 62, 142}:  # where Polars ended the process for a log and for texts
+    for at in {*range(4, how_many(12, full=60)), 62, 142}:  # where Polars ended the process for a log and for texts
         for value in (0x7F, 0x80, 0xFF):
             path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
             with no_notices():

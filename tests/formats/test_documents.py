@@ -150,7 +150,7 @@ def test_only_what_is_asked_for_is_mapped() -> None:
 @pytest.mark.parametrize("chunks", ["collapse", "repeat"])
 def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> None:
     random = Random(7)
-    for _ in range(how_many(4, full=40)):
+    for _ in range(how_many(2, full=8)):
         rows = [
             (f"q{query}", i, f"{random.choice('abcd')}-{random.randint(1, 4)}")
             for query in range(3)

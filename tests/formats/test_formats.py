@@ -265,7 +265,7 @@ runs = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=how_many(15, full=60))
+@settings(deadline=None, max_examples=how_many(10, full=30))
 @given(
     rows=st.lists(st.tuples(runs, tame), min_size=1, max_size=12), ending=st.sampled_from(["run", "run.gz", "run.zst"])
 )
@@ -277,7 +277,7 @@ def test_write_then_read_is_the_identity_in_trec_text(rows: list, ending: str, t
     assert_frame_equal(gg.read_run(path).frame, run.frame)
 
 
-@settings(deadline=None, max_examples=how_many(15, full=60))
+@settings(deadline=None, max_examples=how_many(10, full=30))
 @given(
     rows=st.lists(st.tuples(runs, texts.filter(lambda text: text != "-")), min_size=1, max_size=12),
     ending=st.sampled_from(["parquet", "arrow", "jsonl", "jsonl.gz"]),

@@ -62,7 +62,7 @@ def ac_by_pairs(units: list[list[float]], scale: range, quadratic: bool) -> floa
 
 
 def test_coefficients_of_all_judges_equal_their_definitions() -> None:
-    for seed in range(how_many(15, full=300)):
+    for seed in range(how_many(10, full=80)):
         top = 1 + seed % 4
         frame, votes = random_votes(seed, top)
         units = units_of(votes)
@@ -80,7 +80,7 @@ def test_coefficients_of_all_judges_equal_their_definitions() -> None:
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")  # statsmodels divides 0 by 0 where kappa is undefined
 def test_kappa_of_each_pair_equals_statsmodels() -> None:
-    for seed in range(how_many(10, full=200)):
+    for seed in range(how_many(5, full=50)):
         frame, _ = random_votes(seed, top=3)
         report = gg.agreement(frame, scale="graded", names=True)
         wide = frame.pivot("judge", index=["query_id", "doc_id"], values="grade")
@@ -186,7 +186,7 @@ def test_each_call_gives_the_same_digits() -> None:
 def test_the_order_of_rows_does_not_change_a_digit_of_the_report() -> None:
     rows = _many_votes()
     first = _digits(gg.agreement(frame_of(*rows), scale="0,0.1,0.3,0.7,1", names=True))
-    for seed in range(how_many(10, full=50)):
+    for seed in range(how_many(4, full=15)):
         random.Random(seed).shuffle(rows)
         assert _digits(gg.agreement(frame_of(*rows), scale="0,0.1,0.3,0.7,1", names=True)) == first
 

@@ -19,6 +19,7 @@ AGREEMENT: dict[str, Any] = json.loads((FOLDER / "agreement.json").read_text(enc
 COLUMNS = ["query_id", "doc_id", "relevance", "n_judges", "n_null", "tie"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", AGGREGATED)
 def test_aggregate_gives_what_was_worked_by_hand(name: str) -> None:
     case = AGGREGATED[name]

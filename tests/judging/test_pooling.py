@@ -65,7 +65,7 @@ def as_found(pooled: pl.DataFrame) -> Found:
     return {(query, doc): (runs, first) for query, doc, runs, first in rows}
 
 
-@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
+@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
 def test_the_pool_of_random_runs_is_that_of_brute_force(seed: int) -> None:
     random = Random(seed)
     shape = Shape(results=6, documents=15, score_follows_rank=random.random() < 0.5)

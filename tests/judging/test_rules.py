@@ -56,7 +56,7 @@ def by_hand(how: str, grades: list[float | None]) -> float | None:
 
 @pytest.mark.parametrize("how", ["majority", "mean", "median", "max", "min", "first"])
 def test_each_rule_equals_a_plain_loop(how: str) -> None:
-    for seed in range(how_many(10, full=200)):
+    for seed in range(how_many(5, full=60)):
         frame, votes = random_votes(seed, top=1 if how == "majority" else 4)
         found = gg.aggregate(frame, how=how, scale="binary" if how == "majority" else "0..4")
         assert [row[:2] for row in found.iter_rows()] == list(votes)

@@ -63,7 +63,7 @@ def grades_of(found: pl.DataFrame) -> dict[int, int | None]:
 
 def test_good_answers_are_kept_and_each_fault_has_its_status() -> None:
     """Of 20 documents one has each fault that passes, and one each that lasts: 5 in 100."""
-    count = how_many(40, full=10_000)
+    count = how_many(40, full=2_000)
     passing, lasting = list(PASSING), list(LASTING)
 
     def script(call: Call) -> Any:
@@ -484,7 +484,7 @@ def test_a_pace_counts_what_the_endpoint_reports() -> None:
 
 def test_many_kept_answers_are_found_quickly(tmp_path: Path) -> None:
     """The time is that of one pass over the documents: no call is made, and no endpoint is needed."""
-    count = how_many(2_000, full=100_000)
+    count = how_many(2_000, full=20_000)
     with serve(lambda call: good()) as server:
         ask(server, 1, journal=tmp_path / "j")
     from goodgain.labelling.answers_and_journal import Answer, Journal

@@ -76,9 +76,9 @@ def test_precision_has_the_digits_of_pytrec_eval() -> None:
     assert ours == {(f"P@{k}", query): theirs[query][f"P_{k}"] for query in FOUND for k in CUTOFFS}
 
 
-@pytest.mark.parametrize("seed", range(how_many(1, full=10)))
+@pytest.mark.parametrize("seed", range(how_many(1, full=4)))
 def test_a_query_alone_has_the_digits_it_has_among_others(seed: int) -> None:
-    case = make_case(Random(seed), queries=how_many(15, full=25), labels=(*WHOLE, -1, *FRACTIONAL))
+    case = make_case(Random(seed), queries=15, labels=(*WHOLE, -1, *FRACTIONAL))
     measures = [measure for measure in ALL if measure.NAME not in POWERS]
     together = score_ranking(measures, case.ranking, case.qrels)
     alone = [

@@ -46,7 +46,7 @@ def wanted(name: str, rows: list[Row], query: str, searches: list[list[str]], re
 
 def test_values_are_those_of_the_definitions() -> None:
     random = Random(4)
-    for _ in range(how_many(4, full=40)):
+    for _ in range(how_many(3, full=12)):
         searched = random_searches(random)
         rows = [
             (query, f"n{n}", doc, random.choice((-1.0, 0, 0, 1, 2)), int(n == 0 or (n == 1 and doc == "a")))

@@ -16,7 +16,7 @@ from tests.support.asking_hosts import ask_host
 from tests.support.counts import how_many, some_of
 from tests.support.ranking_cases import BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, RankedCase, make_case
 
-few = settings(deadline=None, max_examples=how_many(2, full=15))
+few = settings(deadline=None, max_examples=how_many(2, full=8))
 randoms = st.integers(0, 2**32).map(Random)
 
 
@@ -54,7 +54,7 @@ def test_values_of_judged_documents_only_equal_the_hosts(random: Random) -> None
     assert not differing(JUDGED_ONLY, make_case(random, labels=(*WHOLE, -1, -1)))
 
 
-@settings(deadline=None, max_examples=how_many(2, full=10))
+@settings(deadline=None, max_examples=how_many(2, full=5))
 @given(randoms)
 def test_exponential_gain_equals_gdeval_to_its_five_decimals(random: Random) -> None:
     assert not differing(BY_GDEVAL, make_case(random), tolerance=5.0001e-6)

@@ -44,7 +44,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"query_id": pl.String} | {str(m): pl.Float64 for m in ALL})
 
 
-@settings(deadline=None, max_examples=how_many(3, full=30))
+@settings(deadline=None, max_examples=how_many(3, full=12))
 @given(any_case)
 def test_values_equal_the_oracles(case: RankedCase) -> None:
     assert all(is_computed_here(measure) for measure in ALL)
@@ -58,7 +58,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
             assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
 
 
-@settings(deadline=None, max_examples=how_many(1, full=10))
+@settings(deadline=None, max_examples=how_many(1, full=4))
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
     ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))

@@ -106,7 +106,7 @@ def make_qrels(labels: Labels, reading: str | None) -> gg.Qrels:
 @no_notices()
 def test_values_are_those_of_the_definitions(subtopics: str) -> None:
     random = Random(7)
-    for _ in range(how_many(5, full=30)):
+    for _ in range(how_many(4, full=12)):
         names = [name + random.choice(("", "@1", "@3", "@9")) for name in VALUES]
         searched, labels = random_searches(random), random_labels(random, subtopics)
         qrels = make_qrels(labels, "subtopic" if len(subtopics) > 1 else None)

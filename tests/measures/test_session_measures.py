@@ -55,7 +55,7 @@ def rules(n: int) -> dict[str, Callable[[list[float]], float]]:
 @no_notices()
 def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
     random = Random(3)
-    for _ in range(how_many(2, full=10)):
+    for _ in range(how_many(2, full=4)):
         searched = random_searches(random)
         qrels = {query: {doc: random.randint(0, 3) for doc in "abcde"} | {"z": 1} for query in "pqrstu"}
         apart = {

@@ -44,7 +44,7 @@ def _frame(rows: list[tuple[str, int, str, int, float]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-@settings(max_examples=how_many(100, full=1_000), deadline=None)
+@settings(max_examples=how_many(60, full=300), deadline=None)
 @given(rows=ROWS, order=st.sampled_from(ORDERS))
 def test_first_occurrences_are_those_of_plain_python(rows: list[tuple[str, int, str, int, float]], order: str) -> None:
     found = find_first_occurrences(_frame(rows), order)
@@ -63,7 +63,7 @@ def test_first_occurrences_are_those_of_plain_python(rows: list[tuple[str, int, 
 
 
 @pytest.mark.parametrize("key", [ranking_table._KEY, pl.col("doc_id").hash(1) * 0, pl.col("doc_id").hash(1) & 1])
-@settings(max_examples=how_many(30, full=300), deadline=None)
+@settings(max_examples=how_many(20, full=100), deadline=None)
 @given(
     rows=ROWS,
     labels=st.dictionaries(

@@ -25,7 +25,7 @@ def positions(case: RankedCase) -> pl.DataFrame:
     return rows.with_columns(missing, query_id=judgments.query_ids.gather(rows["query"]))
 
 
-@settings(deadline=None, max_examples=how_many(15, full=100))
+@settings(deadline=None, max_examples=how_many(10, full=40))
 @given(any_case)
 def test_positions_are_those_of_trec_eval_msmarco_and_gdeval(case: RankedCase) -> None:
     rows = positions(case)
@@ -36,7 +36,7 @@ def test_positions_are_those_of_trec_eval_msmarco_and_gdeval(case: RankedCase) -
             assert of_query[name].to_list() == list(range(1, of_query.height + 1))
 
 
-@settings(deadline=None, max_examples=how_many(15, full=100))
+@settings(deadline=None, max_examples=how_many(10, full=40))
 @given(any_case)
 def test_a_row_has_the_label_of_its_document_and_null_without_one(case: RankedCase) -> None:
     found = {

@@ -27,7 +27,7 @@ ALWAYS = [
     if measure.declaration.cutoff != "none" and not measure.declaration.null_if
 ]
 ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
-few = settings(deadline=None, max_examples=how_many(5, full=100))
+few = settings(deadline=None, max_examples=how_many(5, full=30))
 
 
 def list_means(found: pl.DataFrame, system: str) -> dict[str, float]:
@@ -194,13 +194,14 @@ def draw_run(random: Random) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row").unique(maintain_order=True)
 
 
-@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
+@pytest.mark.parametrize("seed", range(how_many(3, full=12)))
 @pytest.mark.parametrize("over", [None, "searches", "results"])
 def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -> None:
     random = Random(seed)
     qrels = {query: {f"d{k}": random.randrange(4) for k in range(9)} for query in "pqrs"}
     runs = [draw_run(random) for _ in range(random.randint(2, 4))]
     place, options = ("spend", {"over": over, "at": [1, 2, 3, 5, 8]}) if over else ("iteration", {"upto": 5})
+    options |= {"resamples": 20}
     with no_notices():
         found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALWAYS, **options)  # type: ignore[arg-type]  # options by name
         alone = pl.concat(gg.curve(qrels, {f"{k}": run}, ALWAYS, **options) for k, run in enumerate(runs))  # type: ignore[arg-type]  # by name

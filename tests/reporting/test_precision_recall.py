@@ -24,7 +24,7 @@ from tests.support.ranking_oracle import in_trec_evals_order
 from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
-SEEDS = range(how_many(2, full=150))
+SEEDS = range(how_many(2, full=40))
 
 
 def count_points(ranking: list[str], relevant: set[str]) -> list[tuple[int, Fraction]]:
@@ -140,7 +140,7 @@ def test_a_recall_of_seven_tenths_of_ten_documents_is_seven_documents() -> None:
 
 
 @pytest.mark.parametrize("labels", [None, "iteration"])
-@pytest.mark.parametrize("seed", range(how_many(1, full=40)))
+@pytest.mark.parametrize("seed", range(how_many(1, full=10)))
 def test_iterated_runs_are_flattened_and_labelled_as_evaluate_does(seed: int, labels: str | None) -> None:
     """The highest point of a query's curve, and R-precision's level, are measures that evaluate has."""
     case = make_agent_case(Random(seed), Shape(by_iteration=labels is not None, fractional=False))

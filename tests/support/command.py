@@ -1,7 +1,8 @@
-"""The goodgain command: a process of its own in `make test-all`, and a call in the process of the tests in `make test`.
+"""The goodgain command, called in the process of the tests.
 
-A process takes a second to start, and most tests of the command are about what it prints. What only a process shows (pipes,
-terminals, signals, environment variables) is tested with one always.
+A process takes a second to start, and most tests of the command are about what it prints. `make test-all` starts a process for
+the first call of each subcommand. What only a process shows (pipes, terminals, signals, environment variables) is
+tested with one always.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ from unittest import mock
 from goodgain.cli import main
 from tests.support.counts import EVERYTHING
 
-__all__ = ["COMMAND", "run_command"]
+__all__ = ["COMMAND", "SHELL", "run_command"]
 
 COMMAND = [sys.executable, "-m", "goodgain"]
+#: Characters of a command that only a shell understands.
+SHELL = frozenset("|<>;&*$~`")
+#: The subcommands that were called so far.
+_called: set[str] = set()
 
 
 def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does: its exit status, and what it prints on stdout and stderr."""
     argv = [*COMMAND, *map(str, arguments)]
-    if EVERYTHING or any(argument.startswith("/dev/") for argument in argv):
+    if _needs_process(argv):
         return subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=cwd)
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
@@ -38,6 +43,12 @@ def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.Compl
         status = _call_main()
     printed = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]  # a BytesIO
     return subprocess.CompletedProcess(argv, status, *printed)
+
+
+def _needs_process(argv: list[str]) -> bool:
+    new = {*argv[len(COMMAND) :][:1]} - _called
+    _called.update(new)
+    return (EVERYTHING and bool(new)) or any(argument.startswith("/dev/") for argument in argv)
 
 
 def _call_main() -> int:

@@ -260,7 +260,7 @@ def test_what_no_measure_means_is_an_error(bad: str) -> None:
         per_query(bad, GUIDELINE_RUN, GUIDELINE_QRELS)
 
 
-@settings(max_examples=how_many(25, full=100), deadline=None)
+@settings(max_examples=how_many(15, full=50), deadline=None)
 @given(st.data())
 def test_invariants_and_independence_of_row_order(data: st.DataObject) -> None:
     case = data.draw(shapes().flatmap(cases))

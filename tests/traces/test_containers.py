@@ -130,7 +130,7 @@ def test_damaged_archives_are_read_or_are_one_sentence(tmp_path: Path) -> None:
     good = WRITERS["openai_chat"][0](conversation())
     content = _archive(tmp_path / "logs.zip", {"a.json": good, "b.json.gz": gzip.compress(good.encode())}).read_bytes()
     path = tmp_path / "damaged.zip"
-    for _ in range(how_many(60, full=2_000)):
+    for _ in range(how_many(40, full=500)):
         damaged = bytearray(content)
         for _ in range(chance.choice((1, 4))):
             damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
@@ -343,7 +343,7 @@ _DEER = [
 
 def test_damaged_streams_are_read_or_are_one_sentence(save: Callable[..., Path]) -> None:
     chance = random.Random(2)
-    for _ in range(how_many(120, full=4_000)):
+    for _ in range(how_many(80, full=1_000)):
         events = chance.choice([_CHAT, _ANTHROPIC, _GEMINI, _UI, _RESPONSE, _DEER])
         if by_value := chance.random() < 0.5:
             events, _ = changed(events, chance)

@@ -60,7 +60,7 @@ def _fields(outcome: Outcome, keeps: tuple[str, ...]) -> list[tuple[str | None, 
 def test_what_is_written_in_a_layout_is_read_from_it(name: str) -> None:
     chance = random.Random(name)
     write, keeps = WRITERS[name]
-    for _ in range(how_many(30, full=1_000)):
+    for _ in range(how_many(30, full=250)):
         pages = make_pages(chance)
         output = write(pages)
         wanted = [tuple(getattr(page, field) for field in keeps) for page in pages]
@@ -78,7 +78,7 @@ def test_a_damaged_output_is_read_to_results_or_said_to_be_unreadable(name: str)
     chance = random.Random(name)
     write, _ = WRITERS[name]
     seen = set()
-    for _ in range(how_many(30, full=1_000)):
+    for _ in range(how_many(30, full=250)):
         output = write(make_pages(chance, most=3))
         text = output if isinstance(output, str) else json.dumps(output)
         damaged = mutated(text.encode(), chance)[0].decode("utf-8", "replace")

@@ -216,7 +216,7 @@ _steps = st.lists(st.lists(_outputs, min_size=1, max_size=3), min_size=1, max_si
 
 @pytest.mark.parametrize("name", WRITERS)
 @given(steps=_steps)
-@settings(max_examples=how_many(5, full=40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=how_many(3, full=15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_story_reads_back_as_it_was_told(name: str, steps: list[list[list[str]]], tmp_path: Path) -> None:
     writer, file_name = WRITERS[name]
     path = tmp_path / file_name

@@ -289,7 +289,7 @@ def _random_page(rng: random.Random) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_random_logs_give_the_same_documents_together_and_one_after_the_other(tmp_path: Path) -> None:
     without_bridge = 0
-    for seed in range(how_many(3, full=60)):
+    for seed in range(how_many(2, full=15)):
         rng = random.Random(seed)
         logs = {}
         for name in ("a", "b"):

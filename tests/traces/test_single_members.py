@@ -21,7 +21,7 @@ from .expected import EXPECTED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SAMPLES = Path(__file__).parents[2].parent / "shared" / "traces"
-COUNT = how_many(60, full=1_000)
+COUNT = how_many(40, full=400)
 
 #: Archives and databases hold the same members as other fixtures of their format.
 _WHOLE = {"inspect_ai/log.eval", "openai_agents/sessions.db"}
