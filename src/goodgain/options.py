@@ -78,10 +78,14 @@ _CHUNKS = (
 _URLS = (
     "Ids that are addresses of one web page in several spellings: join counts them as one document, keep as several."
 )
+_LEAVE_OUT = "Leave out results that are the query's own document: doc_id equals query_id, as in ArguAna and Quora."
 DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
+    Option(
+        "leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration without other results stays, as an empty one."
+    ),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."

@@ -61,6 +61,7 @@ SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "documents": (CHUNKS, {"documents": {"a#1": "a"}}),
     "documents_of": (CHUNKS, CHUNKS | {"documents_of": "run"}),
     "chunks": (CHUNKS, CHUNKS | {"chunks": "repeat"}),
+    "leave_out": ({}, {"leave_out": "own"}),
     "urls": ({}, {"urls": "keep"}),
     "only": ({}, {"only": ["q1"]}),
 }

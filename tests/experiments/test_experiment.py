@@ -114,6 +114,7 @@ OTHERS: dict[str, Any] = {
     "documents": r"^(.+)#\d+$",
     "documents_of": "run",
     "chunks": "repeat",
+    "leave_out": "own",
     "urls": "keep",
     "rel": 3,
     "order": "interleaved",
@@ -124,8 +125,8 @@ OTHERS: dict[str, Any] = {
     "resamples": 300,
     "alpha": 0.3,
 }
-#: The ids of judged and found documents that one option needs.
-ADDRESSES = ("https://a.org/{}", "https://a.org/{}?gclid={}")
+#: The ids of judged and found documents that an option needs.
+IDS = {"urls": ("https://a.org/{}", "https://a.org/{}?gclid={}"), "leave_out": ("q{}", "q{}")}
 #: What an option needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {
     "first": {"gaps": "empty"},
@@ -163,7 +164,7 @@ def test_each_option_has_another_value_here() -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_path: Path) -> None:
-    qrels, systems = write_files(tmp_path, *ADDRESSES if name == "urls" else ())
+    qrels, systems = write_files(tmp_path, *IDS.get(name, ()))
     if name == "bounds":
         del systems["several"]
     if name == "columns":

@@ -26,7 +26,6 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
-from goodgain.options import DOCUMENTS
 
 
 @shared.command(
@@ -190,7 +189,7 @@ def _read_people(human: str, x: Experiment) -> Qrels:
     from goodgain.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
-    mapping = {option.name: x.options[option.name] for option in DOCUMENTS if option.name != "urls"}
+    mapping = {name: x.options[name] for name in ("documents", "documents_of", "chunks")}
     if mapping["documents"] is not None:
         unmapped = x.with_(documents=None, documents_of="both", chunks="collapse").opened.runs
         people, _ = map_documents(people, unmapped, **mapping)

@@ -32,6 +32,7 @@ class ReadingOptions(TypedDict, total=False):
     documents: Any
     documents_of: str
     chunks: str
+    leave_out: str | None
     urls: str
 
 
