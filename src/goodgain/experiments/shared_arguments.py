@@ -71,6 +71,8 @@ class ExperimentOptions(ReportOptions, StatisticsOptions, total=False):
 
     missing: str
     bounds: bool
+    results: Any
+    costs: Any
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:
