@@ -59,6 +59,8 @@ ITERATIONS = """\
 ... )
 >>> of_subtopics = {"query_id": "q", "iteration": list("123"), "doc_id": list("ace"), "relevance": 2}
 >>> subtopics = gg.read_qrels(pl.DataFrame(of_subtopics), labels="subtopic")
+>>> asked = {"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]}
+>>> results = pl.DataFrame(asked)
 """
 RANKING = """\
 >>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}
@@ -85,7 +87,7 @@ def write_measures() -> str:
 
 def write_measure(declaration: Declaration) -> str:
     """Return the section of one measure: what it is, then its facts and a value."""
-    name, value, data = find_example(declaration)
+    name, value, data, more = find_example(declaration)
     low, high = declaration.bounds
     facts = {
         "Written": f"`{declaration.usage}`",
@@ -94,7 +96,7 @@ def write_measure(declaration: Declaration) -> str:
         "Parameters": ", ".join(f"`{parameter}`" for parameter in declaration.parameters),
         "Source": declaration.source,
         "Note": declaration.note,
-        "Example": f"`gg.evaluate({data}, '{name}')` gives {value:.4f}",
+        "Example": f"`gg.evaluate({data}, {name!r}{more})` gives {value:.4f}",
     }
     lines = [f"- {key}: {text if '`' in text else escape(text)}" for key, text in facts.items() if text]
     return (
@@ -104,9 +106,13 @@ def write_measure(declaration: Declaration) -> str:
     )
 
 
-def find_example(declaration: Declaration) -> tuple[str, float, str]:
-    """Return a measure with its parameters, its value in the example of the page, and the names of qrels and run there."""
-    if declaration.is_over_iterations:
+def find_example(declaration: Declaration) -> tuple[str, float, str, str]:
+    """Return a measure with its parameters, its value in the example of the page, the names of qrels and run, and a table."""
+    more = ""
+    if declaration.family == "session" and declaration.example:
+        name = declaration.example[0] if declaration.cutoff == "none" else f"{declaration.name}@2"
+        more = f", {table}={table}" if (table := declaration.table(read_parameters(declaration.measure))) else ""
+    elif declaration.is_over_iterations:
         name = declaration.name if declaration.cutoff == "none" else f"{declaration.name}@2"
     else:
         measure = declaration.measure
@@ -117,8 +123,8 @@ def find_example(declaration: Declaration) -> tuple[str, float, str]:
     exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
     data = "qrels, agent" if declaration.is_over_iterations else "grades, ranking"
     data = "subtopics, agent" if declaration.labels else data  # it takes no other qrels
-    scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
-    return name, scores[name], data
+    scores: gg.Scores = eval(f"gg.evaluate({data}, {name!r}{more})", names)
+    return name, scores[name], data, more
 
 
 def escape(text: str) -> str:

@@ -12,6 +12,7 @@ import ir_measures  # noqa: F401  # first: one that loads entry points imports a
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.hosts.ir_measures import register
+from goodgain.measures.beside_the_run import AreaOver, RepeatedQueries
 from goodgain.measures.classic import ERR, nDCG
 from goodgain.measures.cube_test import ACT, CT, nCT
 from goodgain.measures.good_gain import (
@@ -129,6 +130,7 @@ __all__ = [
     "SRR",
     "Agreement",
     "AllGood",
+    "AreaOver",
     "AvgGain",
     "Comparison",
     "Deduplication",
@@ -167,6 +169,7 @@ __all__ = [
     "RankDCG",
     "RankIDCG",
     "RelativeP",
+    "RepeatedQueries",
     "Run",
     "Scores",
     "SearchGain",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -46,18 +46,19 @@ def score_run(
     bounds: bool = False,
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
+    tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> Scores:
     """Score an opened run on measures, with notices but those on the qrels alone.
 
     `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
-    `unasked` are the measures that the user did not ask for.
+    `unasked` are the measures that the user did not ask for. `tables` are those of `Searches`.
     """
     check_order(order)
     if bounds and qrels.labels is not None:
         remedy = f"read the qrels without {spell('labels', 'iteration')}"
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
-    measures = _MeasuresBySource.of(parse_measures([*asked, *counts]), provider)
+    measures = _MeasuresBySource.of(parse_measures([*asked, *counts]), provider, tables or {})
     iterating = [measure for measure in asked if isinstance(measure, (GoodGainMeasure, SessionMeasure))]
     check_iterations(run, needed=bool(iterating))
     found = consume_batches(
@@ -105,9 +106,10 @@ class _MeasuresBySource(NamedTuple):
     ranked: list[ir_measures.Measure]
     provided: list[ir_measures.Measure]
     session: list[SessionMeasure]
+    tables: Mapping[str, pl.DataFrame]
 
     @classmethod
-    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _MeasuresBySource:
+    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None, tables: Any) -> _MeasuresBySource:
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
         others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
@@ -115,7 +117,7 @@ class _MeasuresBySource(NamedTuple):
         provided = [measure for measure in others if measure not in ranked]
         for measure in provided:
             check_parameters(measure)
-        return cls(good_gain, ranked, provided, session)
+        return cls(good_gain, ranked, provided, session, tables)
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
         """Return name -> value over all queries, for the measures that are computed here."""
@@ -128,7 +130,7 @@ class _MeasuresBySource(NamedTuple):
     @property
     def bounded(self) -> _MeasuresBySource:
         good_gain = [measure for measure in self.good_gain if find_rule(measure)]
-        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [])
+        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [], {})
 
     @property
     def rels(self) -> list[float]:
@@ -151,7 +153,7 @@ def _score_batches(
     good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
     raising = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
     asking = ProviderScores(measures.provided, qrels.frame, provider=provider)
-    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels)
+    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, measures.tables)
     ranking: RankedScores | None = None
     labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, with labels by iteration
     with ThreadPoolExecutor(1) as beside:

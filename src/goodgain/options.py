@@ -78,10 +78,14 @@ _CHUNKS = (
 _URLS = (
     "Ids that are addresses of one web page in several spellings: join counts them as one document, keep as several."
 )
+_LEAVE_OUT = "Leave out results that are the query's own document: doc_id equals query_id, as in ArguAna and Quora."
 DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
+    Option(
+        "leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration without other results stays, as an empty one."
+    ),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
@@ -106,15 +110,22 @@ SCORING = (
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
+_OF_SEARCHES = "RepeatedQueries needs them. Of several systems, one table of all or a list of one each."
+_OF_SPENDS = "AreaOver over tokens, cost or seconds needs them. In Python a frame or a file, or a list of them."
 #: Tables beside runs and qrels.
 BESIDE = (
-    Option("results", "What convert --results wrote: search strings, titles, URLs and snippets.", Path),
+    Option(
+        "results", "What convert --results wrote: search strings, titles, URLs and snippets.", Path, detail=_OF_SEARCHES
+    ),
+    Option(
+        "costs", "What convert --costs wrote, or a table; may be repeated. See docs/spend.md.", Path, detail=_OF_SPENDS
+    ),
     Option("queries", "query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id."),
-    Option("costs", "What convert --costs wrote, or a table; may be repeated. See docs/spend.md.", Path),
     Option("uses", "What convert --uses wrote for all systems: good documents never opened, or never cited.", Path),
     Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
+TABLES = BESIDE[:2]  # that measures need
 _AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),

@@ -62,10 +62,30 @@ SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "documents": (CHUNKS, {"documents": {"a#1": "a"}}),
     "documents_of": (CHUNKS, CHUNKS | {"documents_of": "run"}),
     "chunks": (CHUNKS, CHUNKS | {"chunks": "repeat"}),
+    "leave_out": ({}, {"leave_out": "own"}),
     "urls": ({}, {"urls": "keep"}),
     "only": ({}, {"only": ["q1"]}),
 }
+_PLACES = {"query_id": ["q1", "q1"], "iteration": [1, 2]}
+#: Tables of one run -> the measure that needs them.
+BESIDE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "results": ({"search_query": ["a", "a"]}, {"search_query": ["a", "b"]}, "RepeatedQueries"),
+    "costs": ({"input_tokens": [1, 1]}, {"input_tokens": [1, 2]}, "AreaOver(over='tokens',budget=2)"),
+}
+
+
+def make_tables(*systems: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Option -> two calls with tables of these systems that differ in one value."""
+
+    def stack(of: dict[str, Any]) -> pl.DataFrame:
+        table = pl.DataFrame(_PLACES | of).with_columns(search=1, rank=0)
+        return pl.concat(table.with_columns(system=pl.lit(name)) for name in systems)
+
+    return {name: ({name: stack(one)}, {name: stack(other)}) for name, (one, other, _) in BESIDE.items()}
+
+
 EVALUATE = SCORE | {
+    **make_tables("one"),
     "interval": ({}, {"interval": True}),
     **{
         name: ({"interval": True}, {"interval": True, name: value})
@@ -73,6 +93,7 @@ EVALUATE = SCORE | {
     },
 }
 COMPARE = SCORE | {
+    **make_tables("old", "new"),
     "baseline": ({}, {"baseline": "old"}),
     "against": ({}, {"against": "previous"}),
     "seed": ({}, {"seed": 1}),
@@ -95,6 +116,10 @@ def choose_run(options: dict[str, Any]) -> pl.DataFrame:
     return RUN.drop("iteration", *(["turn"] if "page" in options else [])) if {"columns", "page"} & {*options} else RUN
 
 
+def choose_measures(options: dict[str, Any]) -> list[str]:
+    return ["nCG", "nDCG@10", *(measure for name, (*_, measure) in BESIDE.items() if name in options)]
+
+
 def sign_run(**options: Any) -> dict[str, Any]:
     return gg.evaluate(LABELS, gg.read_run(choose_run(options), **options), "nCG nDCG@10").signature
 
@@ -102,13 +127,15 @@ def sign_run(**options: Any) -> dict[str, Any]:
 def sign_scores(**options: Any) -> dict[str, Any]:
     run = choose_run(options)
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
-    return gg.evaluate(choose_qrels(options), several, "nCG nDCG@10", **options).signature
+    return gg.evaluate(choose_qrels(options), several, choose_measures(options), **options).signature
 
 
 def sign_comparison(**options: Any) -> dict[str, Any]:
     run = choose_run(options)
     several = [run, run.filter(query_id="q1")] if "missing" in options else run
-    return gg.compare(choose_qrels(options), {"old": run, "new": several}, "nCG nDCG@10", **options).signature
+    return gg.compare(
+        choose_qrels(options), {"old": run, "new": several}, choose_measures(options), **options
+    ).signature
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def compare(systems: dict[str, Any], measures: str = "SRR@2", **options: Any) ->
 def test_every_share_of_results_that_is_lower_without_results_is_declared() -> None:
     """The value of an empty run must be worse than or equal to that of any other run, or not exist."""
     empty, busy = {"q": {}}, {"q": {"a": 2.0, "u": 1.0}}
-    names = [
-        one.usage.replace("[", "").replace("]", "").replace("@i", "@1").replace("@k", "@3") for one in gg_measures()
-    ]
+    alone = [
+        one for one in gg_measures() if one.name not in ("AreaOver", "RepeatedQueries")
+    ]  # they need more than a run
+    names = [one.usage.replace("[", "").replace("]", "").replace("@i", "@1").replace("@k", "@3") for one in alone]
     down = [name for name in names if "@recall" not in name and find_direction(parse_measure(name)) == "down"]
     for name in down:
         values = [

@@ -27,6 +27,7 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.formats.texts import read_questions
+from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
@@ -119,16 +120,17 @@ def compare(
         (settings["iterations"],) = settings["iterations"]
     kept, groups, outcomes = (settings[name] for name in ("baseline_file", "groups", "outcomes"))
     beside = _Beside(*(settings.pop(name) for name in _Beside._fields))
-    beside.check(gate, plot, runs)
     inputs = [qrels, kept, groups, outcomes, beside.queries, *beside.results, *beside.costs, *shared.find_files(runs)]
     shared.check_outputs([plot, output.path, *gate], inputs)
     solved = () if outcomes is None else read_outcomes(outcomes).columns[2:]
     lines = [parse_requirement(text, rel=settings["rel"], outcomes=solved) for text in required]
+    wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
+    beside.check(gate, plot, runs, wanted)
+    settings |= {"results": [*beside.results] or None, "costs": [*beside.costs] or None}
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         x = shared.make_experiment(qrels, runs, settings)
         read_results_of(x.systems, beside.results or None)  # what is wrong with them is said before anything is written
-        wanted = [*measures, *(line.measure for line in lines if line.measure not in solved)]
         if gate.write_baseline is not None and kept is None and len(x.systems) == 1:
             changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
             if required or gate.junit or gate.comment or plot or groups or baseline or changes_values:
@@ -172,13 +174,15 @@ class _Beside(NamedTuple):
     results: tuple[Path, ...]
     costs: tuple[Path, ...]
 
-    def check(self, gate: GateFiles, plot: Path | None, runs: Sequence[str]) -> None:
+    def check(self, gate: GateFiles, plot: Path | None, runs: Sequence[str], measures: Sequence[Any]) -> None:
         """Raise InputError for a table that nothing shows, or that several runs of a system cannot have."""
         asked = {"--results": self.results, "--costs": self.costs, "--queries": self.queries}
+        asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
         if gate.comment is None and (
             named := [name for name, of in asked.items() if of and not (plot and of is self.queries)]
         ):
-            raise InputError(f"{named[0]} is for --comment. Give --comment FILE too, or leave out {named[0]}.")
+            told = f"{named[0]} is for --comment, and no measure needs it"
+            raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
         if (self.results or self.costs) and any(len(of) > 1 for of in shared.find_systems(runs).values()):
             raise InputError(
                 "--results and --costs belong to one run of each system. Give one run each, or leave them out."

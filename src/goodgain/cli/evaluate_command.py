@@ -26,7 +26,6 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
-from goodgain.options import DOCUMENTS
 
 
 @shared.command(
@@ -61,7 +60,12 @@ from goodgain.options import DOCUMENTS
     "Python: goodgain.judging.conclusions_from_model_labels.estimate_means.",
 )
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
-@shared.declared_options("groups", "missing", "order", "seed", "resamples", "alpha")
+@shared.declared_option("groups")
+@shared.declared_option("results", "For RepeatedQueries.")
+@shared.declared_option(
+    "costs", "For AreaOver.", multiple=True, callback=lambda _context, _option, files: [*files] or None
+)
+@shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(
     qrels: str,
@@ -121,7 +125,9 @@ def evaluate(
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    shared.check_outputs([output.path, junit], [qrels, human, *shared.find_files(runs)])
+    shared.check_outputs(
+        [output.path, junit], [qrels, human, options["results"], *(options["costs"] or ()), *shared.find_files(runs)]
+    )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         names = [*shared.find_systems(runs)]
@@ -188,7 +194,7 @@ def _read_people(human: str, x: Experiment) -> Qrels:
     from goodgain.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
-    mapping = {option.name: x.options[option.name] for option in DOCUMENTS if option.name != "urls"}
+    mapping = {name: x.options[name] for name in ("documents", "documents_of", "chunks")}
     if mapping["documents"] is not None:
         unmapped = x.with_(documents=None, documents_of="both", chunks="collapse").opened.runs
         people, _ = map_documents(people, unmapped, **mapping)

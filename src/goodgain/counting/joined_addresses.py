@@ -28,7 +28,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     file is read once more for its ids: repeats of such unjudged pages stay apart.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
-        judged = _sign(judged, urls)
+        judged = sign(judged, urls=urls)
     known = None if judged is None else _select_addresses(judged.rows.get_column("doc_id"))
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
@@ -40,7 +40,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
         return judged, dict(runs)
     mapping = DocumentMap(spellings, of="both", chunks="repeat")
     renamed = spellings.get_column("chunk_id").implode()
-    joined = {name: _map_run(mapping, run) if found[name].is_in(renamed).any() else run for name, run in runs.items()}
+    joined = {name: map_run(mapping, run) if found[name].is_in(renamed).any() else run for name, run in runs.items()}
     before = judged
     if judged is not None and known is not None and known.is_in(renamed).any():
         judged = mapping.map_qrels(judged, known.clear())
@@ -52,7 +52,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
             f"{one} for {other}), which matters in {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
             "apart."
         )
-    return None if judged is None else _sign(judged, urls), joined
+    return None if judged is None else sign(judged, urls=urls), joined
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
@@ -112,7 +112,8 @@ def _list_addresses(run: Run | RunFile) -> pl.Series:
     )
 
 
-def _map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
+def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
+    """Return a run with other ids, as `DocumentMap.map_run` does; a file is mapped when it is read."""
     if isinstance(run, RunFile):
         return replace(run, mappings=(*run.mappings, mapping))
     mapped = mapping.map_run(run)
@@ -120,9 +121,10 @@ def _map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
     return mapped
 
 
-def _sign(qrels: Qrels, urls: str) -> Qrels:
+def sign(qrels: Qrels, **options: str) -> Qrels:
+    """Return qrels whose signature names more options."""
     signed = copy(qrels)
-    signed.documents = {**qrels.documents, "urls": urls}
+    signed.documents = {**qrels.documents, **options}
     return signed
 
 

@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
-from goodgain.counting.joined_addresses import join_addresses
+from goodgain.counting.joined_addresses import join_addresses, map_run, sign
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries, table_blocks
 from goodgain.errors import InputError, NoticesOfSystems, count_of, notice
 from goodgain.files.json_text import begins_json
@@ -28,7 +28,7 @@ from goodgain.formats.any_source import (
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.documents import DocumentMap, MappedIds, read_document_map
+from goodgain.formats.documents import OWN_LEFT_OUT, DocumentMap, MappedIds, read_document_map
 from goodgain.formats.pages import check_pages, page_run
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
@@ -88,10 +88,12 @@ def open_systems(
     documents: Any,
     documents_of: str,
     chunks: str,
+    leave_out: str | None,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
     """Read the qrels, unless they are None, and open each run; notices name it. `page` is that of all runs, or by name."""
     check_choice("urls", urls)
+    check_choice("leave_out", leave_out)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     query_ids = None if only is None else _find_queries(only, judged)
     if query_ids is not None and judged is not None:
@@ -112,7 +114,11 @@ def open_systems(
                 if query_ids is not None:
                     one = replace(one, only=query_ids) if isinstance(one, RunFile) else select_queries(one, query_ids)
                 opened[name] = one
-    judged, opened = join_addresses(*map_documents(judged, opened, documents, documents_of, chunks), urls)
+    judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
+    if leave_out is not None:
+        judged = None if judged is None else sign(judged, leave_out=leave_out)
+        opened = {name: map_run(OWN_LEFT_OUT, run) for name, run in opened.items()}
+    judged, opened = join_addresses(judged, opened, urls)
     return judged, opened | {name: _page(name, opened[name], size) for name, size in pages.items()}
 
 

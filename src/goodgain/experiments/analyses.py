@@ -22,7 +22,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.replicate_scores import average_scores
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, spell
+from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, spell
 from goodgain.reporting.counted_runs import SystemCounts, join_counts
 from goodgain.reporting.iteration_curves import tabulate_curve
 from goodgain.reporting.precision_recall import Points, interpolate
@@ -30,7 +30,7 @@ from goodgain.reporting.spends import OVER
 
 T = TypeVar("T")
 #: The options of an experiment.
-GROUPS = (READING, DOCUMENTS, SCORING, STATISTICS)
+GROUPS = (READING, DOCUMENTS, SCORING, TABLES, STATISTICS)
 #: The options of an experiment on runs that were opened with their own.
 OF_OPENED = {option.name: option.default for group in GROUPS for option in group}
 

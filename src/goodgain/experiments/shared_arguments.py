@@ -32,6 +32,7 @@ class ReadingOptions(TypedDict, total=False):
     documents: Any
     documents_of: str
     chunks: str
+    leave_out: str | None
     urls: str
 
 
@@ -70,6 +71,8 @@ class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
 
     missing: str
     bounds: bool
+    results: Any
+    costs: Any
 
 
 class ExperimentOptions(ScoresOptions, total=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,20 +13,25 @@ import polars as pl
 
 from goodgain.comparing.causes import Parts, Searched, find_documents
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
+from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import open_systems
 from goodgain.counting.unjoined_documents import warn_of_run
-from goodgain.errors import NoticesOfSystems
+from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import count_run, score_run
 from goodgain.experiments.kept_results import KeptResults, key_of_options, make_key
 from goodgain.formats import Qrels, Run
-from goodgain.formats.systems import name_runs
+from goodgain.formats.digest import digest_rows
+from goodgain.formats.query_tables import read_costs
+from goodgain.formats.systems import name_runs, stack_systems
+from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_ends
-from goodgain.options import DOCUMENTS, READING, SCORING
+from goodgain.options import DOCUMENTS, READING, SCORING, TABLES, spell
 from goodgain.reporting.precision_recall import find_hits
+from goodgain.reporting.spends import find_spends
 
 T = TypeVar("T")
 #: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
@@ -111,12 +117,43 @@ class SharedSteps:
             options = {name: self.options[name] for name in ("rel", "order", "provider", "bounds")}
             unasked = [measure for measure in needed if measure not in asked]
 
-            def score(_: str, run: Run | RunFile) -> Scores:
-                return score_run(opened.qrels, run, needed, **options, low=False, unasked=unasked)
+            tables = self._read_tables([one for one in asked if isinstance(one, SessionMeasure)])
+            digests = {option: digest_rows(stack_systems(of).fill_null("")) for option, of in tables.items()}
+
+            def score(name: str, run: Run | RunFile) -> Scores:
+                own = {option: of[name] for option, of in tables.items()}
+                found = score_run(opened.qrels, run, needed, **options, low=False, unasked=unasked, tables=own)
+                return replace(found, signature=found.signature | digests)
 
             return opened.use_each(score)
 
-        return self._keep("scores", [READING, DOCUMENTS, SCORING], [asked, needed], make)
+        return self._keep("scores", [READING, DOCUMENTS, SCORING, TABLES], [asked, needed], make)
+
+    def _read_tables(self, measures: Sequence[SessionMeasure]) -> dict[str, dict[str, pl.DataFrame]]:
+        """Return option -> name of each run -> its table in `Searches.tables`, if a measure needs it and it is given."""
+        opened, tables = self.opened, {}
+        # One run alone has no name in a call; its file may have one.
+        names = {name or run.name or "": name for name, run in opened.runs.items()}
+        for option in sorted({one.table for one in measures if one.table and self.options[one.table] is not None}):
+            given = self.options[option]
+            if any(len(of) > 1 for of in opened.names.values()):
+                raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
+            if option == "results":
+                from goodgain.comparing.searches import read_results_of  # which reads logs
+
+                query_ids = opened.qrels.query_ids.to_frame("query_id")
+                read = read_results_of([*names], given).searches
+                tables[option] = {names[system]: spell_like(of, query_ids) for system, of in read.items()}
+            else:
+                counted = self.count_runs(find_thresholds(measures))
+                counts = {system: [counted[name]] for system, name in names.items()}
+                spent = {one.params["over"] for one in measures if one.table == option}
+                found = {over: find_spends(over, counts, read_costs(given)) for over in spent}
+                tables[option] = {
+                    name: pl.concat(of[system][0].rows.with_columns(over=pl.lit(over)) for over, of in found.items())
+                    for system, name in names.items()
+                }
+        return tables
 
     def count_runs(self, rels: Sequence[float], *, iterates: bool = True) -> dict[str, dict[float, Counts]]:
         """Return ledgers and pools of each run. `iterates=False` is for what ignores iterations: it has fewer notices."""

@@ -39,24 +39,26 @@ class DocumentMap:
     """A mapping of chunks to documents.
 
     Attributes:
-        source: the pattern, with one group; or a table of chunk_id, doc_id.
+        source: the pattern, with one group; a table of chunk_id, doc_id; or the document as an expression, null if unmapped.
         of: what it maps: `run`, `qrels` or `both`.
         chunks: what several chunks of one document are in an iteration: `collapse` (one result) or `repeat`.
     """
 
-    source: str | pl.DataFrame
+    source: str | pl.DataFrame | nw.Expr
     of: str
     chunks: str
 
     @cached_property
     def signature(self) -> dict[str, str]:
         """What the signature of scores says of it."""
-        name = self.source if isinstance(self.source, str) else digest_rows(self.source)
+        name = digest_rows(self.source) if isinstance(self.source, pl.DataFrame) else str(self.source)
         others = {"documents_of": self.of, "chunks": self.chunks}
         return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
 
     def add_documents(self, frame: Frame) -> Any:
         """Return a frame of any engine with the column `document`, null where the id is not mapped."""
+        if isinstance(self.source, nw.Expr):
+            return frame.with_columns(self.source.alias("document"))
         if isinstance(self.source, pl.DataFrame):
             table = nw.from_native(self.source.rename({"chunk_id": "doc_id", "doc_id": "document"}))
             if isinstance(frame, nw.DataFrame):
@@ -138,6 +140,12 @@ class DocumentMap:
         if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
             rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
         return qrels.with_rows(frame, rows, ungraded=ungraded)
+
+
+#: A query's own document becomes the id of no document.
+OWN_LEFT_OUT = DocumentMap(
+    nw.when(nw.col("doc_id") == nw.col("query_id")).then(nw.lit(EMPTY_DOC)), of="run", chunks="repeat"
+)
 
 
 def _match_whole(pattern: str) -> str:

@@ -298,6 +298,8 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
         there = "several runs" if len(systems) > 1 else "rows that have one"
         told = f"{spell('costs')}: rows have no system, and there are {there}"
         raise InputError(f"{told}. Add a column system with their names.")
+    if not system and costs.get_column("system").n_unique() == 1:  # the only run of a call without names
+        system = costs.item(0, "system") or ""
     return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)
 
 

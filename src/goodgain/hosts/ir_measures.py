@@ -16,6 +16,7 @@ from goodgain.errors import notice
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DeclaredMeasure
 from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
+from goodgain.measures.parameters import read_parameters
 from goodgain.measures.thresholds import warn_of_labels
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GoodgainProvider", "register"]
 
-#: The measures that ir_measures lacks, beside those of the ledger.
-_OTHERS = HOSTLESS_MEASURES | SESSION_MEASURES
+#: The measures that ir_measures lacks, beside those of the ledger and those that need a table beside the run.
+_OTHERS = HOSTLESS_MEASURES | {
+    name: of for name, of in SESSION_MEASURES.items() if not of.table(read_parameters(of.measure))
+}
 
 
 class GoodgainProvider(Provider):

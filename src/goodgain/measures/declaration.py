@@ -14,6 +14,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
+from goodgain.measures.docstrings import write_docstring
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
@@ -73,6 +74,8 @@ class Declaration:
         position: the function from the parameters to the column of positions, a name of `POSITIONS`.
         takes: returns whether parameters that are valid one by one can be combined.
         null_if: which queries have no value: what follows "null if"; the mean is over the others.
+        is_0_if_absent: whether a query that the run lacks has the value 0, although others have none.
+        table: the function from the parameters to the option with the table that it needs: `results`, `costs` or nothing.
         needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
             best. `compare` and annotations then have no value.
         by_iteration: whether its value depends on where iterations end, also without @.
@@ -97,6 +100,8 @@ class Declaration:
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
     null_if: str = ""
+    is_0_if_absent: bool = False
+    table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
     needs_results: bool = False
     by_iteration: bool = False
     by_repeats: bool = False
@@ -232,7 +237,9 @@ class DeclaredMeasure(ir_measures.Measure):
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
             given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-            raise MeasureError(f"{self.declaration.name} cannot be computed with {given} together; leave one out")
+            raise MeasureError(
+                f"{self.declaration.name} cannot be computed with {given} together; change or leave out one"
+            )
         self.validated = True
 
     def aggregator(self) -> ExactMean:
@@ -266,6 +273,19 @@ class IterationMeasure(DeclaredMeasure):
 
 class SessionMeasure(IterationMeasure):
     """A measure computed from all results of all iterations: `SubtopicRecall@3`."""
+
+    @property
+    def rel(self) -> float:
+        """The threshold: the smallest good label, that of the measure inside if there is one."""
+        from goodgain.measures.names import find_inner  # which imports this module
+
+        inner = find_inner(self)
+        return inner.rel if isinstance(inner, IterationMeasure) else super().rel
+
+    @property
+    def table(self) -> str:
+        """The option with the table that it needs; see `Declaration.table`."""
+        return self.declaration.table(read_parameters(self))
 
 
 class GoodGainMeasure(IterationMeasure):
@@ -326,7 +346,7 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
         f"_{declared.name}",
         (_KINDS.get(declared.family, RankedMeasure),),
         {
-            "__doc__": _write_docstring(declared, supported),
+            "__doc__": write_docstring(declared, supported),
             "__module__": __name__,
             "__name__": declared.name,
             "NAME": declared.name if theirs is None else f"goodgain.{declared.name}",
@@ -347,50 +367,3 @@ def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts:
     made = Declaration(*parts, **{**common, **details})
     declared[made.name] = made
     return made.measure
-
-
-#: The run of the examples as Python code, over iterations or ranks, and its judgments: `a`, `c` and `e` are good.
-_RUNS = {
-    True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
-    False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
-}
-_QRELS = {
-    "": '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}',
-    "subtopic": 'polars.DataFrame({"query_id": "q", "iteration": ["1", "2", "2"], "doc_id": list("ace"), "relevance": [3, 2, 2]})',
-}
-
-
-def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
-    """Write the help of a measure: title, formula, meaning of @ and good, bounds, example, source."""
-    terms = []
-    at = supported.get(declared.at)
-    if at is not None and declared.at != "cutoff":
-        terms.append(f"@ is the {at.desc}.")
-    elif at is not None and not declared.is_over_iterations:
-        terms.append("@k is a cutoff in ranks.")
-    elif at is not None and at.required:
-        terms.append("@i is the iteration.")
-    elif at is not None:
-        terms.append("@i is a cutoff in iterations; without it, the value is at the last iteration of each query.")
-    if "rel" in supported and declared.is_over_iterations:
-        terms.append(f"A document is good if its label is at least rel ({supported['rel'].default} unless given).")
-    elif "rel" in supported:
-        terms.append("A document is relevant if its label is at least rel.")
-    terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
-    least, most = declared.bounds
-    better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
-    terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
-    remark = [f"Note: {declared.note}."] if declared.note else []
-    example = []
-    if declared.example is not None:
-        name, value = declared.example
-        lines = [
-            f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
-            f">>> run = {_RUNS[declared.is_over_iterations]}",
-            f">>> qrels = {_QRELS[declared.labels]}",
-            f'>>> goodgain.evaluate(qrels, run, "{name}"{declared.labels and f", labels={declared.labels!r}"}).mean()',
-            repr({name: value}),
-        ]
-        example = ["\n".join(lines)]
-    begin = [f"{declared.title}.", f"{declared.definition}."]
-    return "\n\n".join([*begin, *terms, *remark, *example, f"Source: {declared.source}."])

@@ -12,7 +12,7 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import classic, cube_test, not_in_ir_measures, session_dcg, session_measures
+from goodgain.measures import beside_the_run, classic, cube_test, not_in_ir_measures, session_dcg, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
@@ -22,7 +22,7 @@ from goodgain.measures.parameters import check_given, check_parameters, check_re
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 #: The same for those that need all results of all iterations.
-SESSION_MEASURES = session_measures.DECLARED | session_dcg.DECLARED | cube_test.DECLARED
+SESSION_MEASURES = session_measures.DECLARED | session_dcg.DECLARED | cube_test.DECLARED | beside_the_run.DECLARED
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
@@ -105,10 +105,17 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration that says what a value means: for `PerIteration` that of the measure inside."""
-    if measure.NAME == "PerIteration" and isinstance(measure, SessionMeasure):
-        return _find_meaning(parse_measure(read_parameters(measure)["measure"]))
+    """Return the declaration that says what a value means: that of the measure inside, if there is one."""
+    if (inner := find_inner(measure)) is not None:
+        return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+
+
+def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+    """Return the measure inside `PerIteration` and `AreaOver`, with the threshold outside if it names none; else None."""
+    if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
+        return None
+    return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
@@ -145,8 +152,9 @@ def needs_results(measure: ir_measures.Measure) -> bool:
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return which queries have no value of a measure: what follows "null if"; nothing if each has one."""
+    own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     declared = _find_meaning(measure)
-    return "" if declared is None else declared.null_if
+    return own or ("" if declared is None else declared.null_if)
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:

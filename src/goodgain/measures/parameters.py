@@ -56,18 +56,32 @@ def check_rel(rel: Any) -> None:
         raise MeasureError(f"{spell('rel', rel)} is not allowed; rel is the smallest good label, a number above 0")
 
 
-def _is_over_one_ranking(name: Any) -> bool:
-    from goodgain.measures.names import SESSION_MEASURES, is_computed_here, parse_measure  # which imports this module
+def _parse(name: Any) -> Any:
+    """Return the measure of a name, also without its cutoff; None if there is none."""
+    from goodgain.measures.names import parse_measure  # which imports this module, as those below do
 
     try:
-        measure = parse_measure(name)
+        return parse_measure(name, complete=False)
     except (MeasureError, AttributeError):
+        return None
+
+
+def _is_over_one_ranking(name: Any) -> bool:
+    from goodgain.measures.names import SESSION_MEASURES, is_computed_here
+
+    measure = _parse(name)
+    is_other = measure is None or measure.NAME in SESSION_MEASURES or str(measure.NAME).startswith("Graded")
+    return not is_other and is_computed_here(measure)
+
+
+def _is_along_iterations(name: Any) -> bool:
+    from goodgain.measures.good_gain import MEASURES
+
+    measure = _parse(name)
+    if measure is None or measure.NAME not in MEASURES or measure.cutoff is not None:
         return False
-    return (
-        measure.NAME not in SESSION_MEASURES
-        and not str(measure.NAME).startswith("Graded")
-        and is_computed_here(measure)
-    )
+    declared = measure.declaration
+    return not (declared.cutoff == "none" or declared.null_if or declared.needs_results)
 
 
 #: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
@@ -99,6 +113,7 @@ LEDGER_RULES = COMPUTED_RULES | {
         "a measure over one ranking that is computed here, and not a Graded one, such as 'nDCG@10'",
         _is_over_one_ranking,
     ),
+    "budget": Rule("a number above 0, of searches a whole number up to 1,000", COMPUTED_RULES["rel"].allows),
     "vital": COMPUTED_RULES["judged_only"],
     "k": _FROM_1,
     "depth": _FROM_1,
@@ -110,6 +125,9 @@ LEDGER_RULES = COMPUTED_RULES | {
 #: (measure, parameter) -> its rule in this measure only.
 RULES_OF_ONE = {
     ("SessionRBP", "b"): COMPUTED_RULES["recall"],
+    ("AreaOver", "measure"): Rule(
+        "a measure of ours without @ that every query has at each iteration, such as 'nCG'", _is_along_iterations
+    ),
     # The ideal session has a weight for each iteration.
     ("nSessionDCG", "cutoff"): Rule(
         "a number of iterations, from 1 to 1,000,000", lambda value: type(value) is int and 1 <= value <= 10**6

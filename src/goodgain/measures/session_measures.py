@@ -1,11 +1,12 @@
 """Measures of iterations that the ledger cannot give, as they need every result: each search as a ranking, and subtopics.
 
-A formula gets the results of whole queries and returns query_id and value; a query that it leaves out has the value 0.
+A formula gets the results of whole queries and returns query_id and value. A query that it leaves out has the value 0, or none
+(`null_if`); NaN stands for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ class Searches:
         qrels: the judgments.
         upto: the iteration after @; None for each query's own last one.
         parameters: those of the measure that have a value.
+        tables: `results` has query_id, iteration and search_query of each search, in their order; `costs` has query_id,
+            iteration, over (`tokens`, `cost` or `seconds`) and spend, the sum so far.
     """
 
     rows: pl.DataFrame
@@ -41,6 +44,7 @@ class Searches:
     qrels: Qrels
     upto: int | None
     parameters: dict[str, Any]
+    tables: Mapping[str, pl.DataFrame]
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
@@ -104,9 +108,8 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
     values = score_ranking([inner], ranking.select("query_id", "doc_id", "score"), labels, named.get_column("search"))
     found = named.join(values.select(search="query_id", value=str(inner)), on="search")
     found = found.join(searches.rows.select(key).unique(), on=key, how="semi")
-    value, last = pl.col("value").fill_null(0.0), pl.lit(searches.upto) if searches.upto else pl.col("N")
-    lengths = searches.iterations.group_by("query_id").agg(N=pl.col("iteration").max())
-    joined = lengths.join(found, on="query_id", how="left").filter(
+    value, last = pl.col("value").fill_null(0.0), pl.col("K")
+    joined = searches.lengths.join(found, on="query_id", how="left").filter(
         pl.col("iteration").is_null() | (pl.col("iteration") <= last)
     )
     # An iteration without results has no row here: it counts as 0.
@@ -120,22 +123,6 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
         "last": value.filter(pl.col("iteration") == last).sum(),
     }
     return joined.sort(key).group_by("query_id").agg(value=rules[how])
-
-
-def _recall_subtopics(searches: Searches) -> pl.DataFrame:
-    good = searches.qrels.rows.filter(pl.col("relevance") >= searches.parameters["rel"])
-    good = good.select("query_id", "doc_id", subtopic="iteration")
-    rows = searches.rows
-    found = rows.filter(pl.col("iteration") <= searches.upto) if searches.upto else rows
-    reached = (
-        found.join(good, on=["query_id", "doc_id"])
-        .select("query_id", "subtopic")
-        .unique()
-        .group_by("query_id")
-        .agg(found=pl.len())
-    )
-    number = good.select("query_id", "subtopic").unique().group_by("query_id").agg(number=pl.len())
-    return reached.join(number, on="query_id").select("query_id", value=pl.col("found") / pl.col("number"))
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
@@ -159,6 +146,11 @@ def _count_nuggets(searches: Searches) -> pl.DataFrame:
         documents=supports.sum(), seen=(supports & pl.col("seen").fill_null(False)).sum()
     )
     return nuggets.filter((pl.col("documents") > 0).any().over("query_id"))
+
+
+def _recall_subtopics(searches: Searches) -> pl.DataFrame:
+    supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
+    return supported.group_by("query_id").agg(value=(pl.col("seen") > 0).mean())
 
 
 def _recall_nuggets(searches: Searches) -> pl.DataFrame:
@@ -247,7 +239,10 @@ NuggetCoverage = _declare(
 class SessionScores:
     """The values of session measures, for a run that comes in batches of whole queries."""
 
-    def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels) -> None:
+    def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
+        for measure in (one for one in measures if one.table and one.table not in tables):
+            told = f"{measure} needs {spell(measure.table)}"
+            raise InputError(f"{told}, what goodgain convert --{measure.table} writes. Give it.")
         lacking = [measure.NAME for measure in measures if measure.declaration.labels and not qrels.has_subtopics]
         if lacking:
             raise InputError(
@@ -257,7 +252,7 @@ class SessionScores:
         for measure in measures:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))
         self._measures = measures
-        self._qrels = qrels
+        self._qrels, self._tables = qrels, tables
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -272,7 +267,8 @@ class SessionScores:
             rows.select("query_id", "iteration", "number").unique(),
         )
         for measure in self._measures:
-            searches = Searches(results, iterations, self._qrels, measure.cutoff, read_parameters(measure))
+            own = measure.cutoff, read_parameters(measure), self._tables
+            searches = Searches(results, iterations, self._qrels, *own)
             self._values[str(measure)].append(measure.declaration.formula(searches))
 
     def finish(self) -> pl.DataFrame:
@@ -281,5 +277,6 @@ class SessionScores:
         for name, parts in self._values.items():
             values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])
             found = found.join(values.rename({"value": name}), on="query_id", how="left", maintain_order="left")
-        always = [str(measure) for measure in self._measures if not measure.declaration.null_if]
+        declared = [(str(measure), measure.declaration) for measure in self._measures]
+        always = [name for name, of in declared if of.is_0_if_absent or not of.null_if]
         return found.with_columns(pl.col(always).fill_null(0.0))
