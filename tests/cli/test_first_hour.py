@@ -130,7 +130,7 @@ def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:
 
 def _without_queries_needed(shown: str) -> str:
     """Leave out the one sentence on how many queries an unclear difference takes."""
-    return re.sub(r"\d+ queries show a difference .*?\(power\s+0\.8\)\.", "", shown, flags=re.DOTALL)
+    return re.sub(r"\d+ queries can show a difference .*?\(power\s+0\.8\)\.", "", shown, flags=re.DOTALL)
 
 
 def test_an_error_made_in_another_process_names_options(tmp_path: Path) -> None:

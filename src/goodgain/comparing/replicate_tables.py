@@ -215,8 +215,8 @@ def describe_detectable(detectable: pl.DataFrame, *, alpha: float, detect: float
         if known["difference"] is None:
             shown.append(_describe_needed(needed, f"{asked}{of_pair} in {known['measure']}"))
             continue
-        number = "" if known["queries"] == before else f"{count_queries(known['queries'])} show "
-        can_show = f"{number}a difference of {known['difference']:.4f} in {known['measure']}"
+        number = "" if known["queries"] == before else f"{count_queries(known['queries'])} can show "
+        can_show = f"{number}a difference of {known['difference']:.4f} or more in {known['measure']}"
         shown.append(f"{can_show}; {_describe_needed(needed, f'{asked}{of_pair}')}")
         before = known["queries"]
     more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most and most > 1 else ""
