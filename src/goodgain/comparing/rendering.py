@@ -14,7 +14,7 @@ ABSENT = "–"
 #: In characters: wide enough for any table.
 ANY_WIDTH = 10_000
 
-#: Verdict -> its colour in pictures and pages: green and purple, which the colour-blind tell apart. Neither is that of a system
+#: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. Neither is that of a system
 #: or of a kind of results.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 #: Verdict -> its colour on a terminal.
