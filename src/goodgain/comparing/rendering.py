@@ -14,8 +14,8 @@ ABSENT = "–"
 #: In characters: wide enough for any table.
 ANY_WIDTH = 10_000
 
-#: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. Neither is that of a system
-#: or of a kind of results.
+#: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. No system and no kind of
+#: results has one of them.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 #: Verdict -> its colour on a terminal.
 _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
