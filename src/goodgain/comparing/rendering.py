@@ -7,8 +7,8 @@ from typing import Any
 
 ABSENT = "–"
 
-#: Verdict -> its colour in pictures and pages: green and purple, which the colour-blind tell apart. Neither is that of a system
-#: or of a kind of results.
+#: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. No system and no kind of
+#: results has one of them.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 
 
