@@ -46,8 +46,9 @@ def write_report(
 
 def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
     """Return what a report shows; `beside` as in `reporting.report.gather_evidence`."""
+    of = x if beside.get("results") is None else x.with_(results=beside["results"])  # a measure may need them
     with x.tell() as heard:
-        made = _gather(x.analyses, measures, beside)
+        made = _gather(of.analyses, measures, beside)
     return page.add_doubts(made, heard.texts)
 
 
