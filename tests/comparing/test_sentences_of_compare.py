@@ -312,7 +312,9 @@ def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
 
 def check_sentence(note: str, pairs: list[Any], given: Inputs) -> None:
     first = pairs[:3]
-    for n, difference, measure in re.findall(r"(\d+) quer\w+ can show a difference of ([\d.]+) or more in (\S+);", note):
+    for n, difference, measure in re.findall(
+        r"(\d+) quer\w+ can show a difference of ([\d.]+) or more in (\S+);", note
+    ):
         assert any(
             (str(k["queries"]), f"{k['difference'] or 0:.4f}", k["measure"]) == (n, difference, measure)
             for k, _ in first

@@ -50,8 +50,10 @@ def write_report(
 
 def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
     """Return what a report shows; `beside` as in `reporting.report.gather_evidence`, and costs."""
+    tables: Any = {name: beside[name] for name in ("results", "costs") if beside.get(name) is not None}
+    of = x.with_(**tables) if tables else x  # a measure may need them
     with x.tell() as heard:
-        made = _gather(x.analyses, measures, **beside)
+        made = _gather(of.analyses, measures, **beside)
     return page.add_doubts(made, heard.texts)
 
 
