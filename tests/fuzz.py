@@ -28,6 +28,7 @@ from typing import NamedTuple
 import polars as pl
 
 import goodgain as gg
+from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.formats.documents import read_document_map
 from goodgain.formats.nuggets import read_assignments
 from goodgain.formats.query_tables import (
@@ -75,7 +76,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
     queries = pl.DataFrame({"query_id": [f"q{k}" for k in range(10)]})
     others: dict[str, tuple[pl.DataFrame, Callable[[Path], object]]] = {
         "groups": (queries.with_columns(group=pl.lit("a")), lambda path: read_groups(path, queries["query_id"])),
-        "outcomes": (queries.with_columns(system=pl.lit("s"), correct=pl.lit(0.5)), read_outcomes),
+        "outcomes": (queries.with_columns(system=pl.lit("s"), correct=pl.lit(0.5)), _read_outcomes),
         "costs": (queries.with_columns(iteration=pl.lit(1), input_tokens=pl.lit(9), seconds=pl.lit(0.5)), _read_costs),
         "queries to use": (queries, read_query_ids),
         "documents": (pl.DataFrame({"doc_id": ["a", "b"], "document": ["x", "x"]}), read_document_map),
@@ -124,6 +125,10 @@ def _read_log(path: Path) -> pl.DataFrame:
 
 def _read_costs(path: Path) -> pl.DataFrame:
     return select_costs(read_costs(path), "s", ["s"])
+
+
+def _read_outcomes(path: Path) -> pl.DataFrame:
+    return stack_outcomes(read_outcomes(path), None, ["s"], [])
 
 
 def _read_answer(path: Path) -> object:
