@@ -62,7 +62,12 @@ def looks_like_search(key: str, value: Any) -> bool:
     field = {key: value}
     if any(True for _ in find_overlooked_objects(field, [])):
         return True
-    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(field, _MAX_DEPTH))
+    return holds_call(field)
+
+
+def holds_call(value: Any) -> bool:
+    """Return whether an object in a value names a search tool, has a query or answers a call."""
+    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
