@@ -84,3 +84,31 @@ def test_a_search_by_the_program_and_not_the_model_is_told(tmp_path: Path) -> No
 def test_a_search_that_the_model_called_is_read_and_not_told_twice(tmp_path: Path) -> None:
     path = _write_exchanges(tmp_path / "a.json", _CHAT[1])
     assert read_traces(path)["doc_id"].to_list() == ["d1"]
+
+
+def test_shape_is_advised_for_what_it_reads_only(tmp_path: Path) -> None:
+    step = {"action": "search", "args": {"query": "x"}}
+    for answer, advice in (
+        ({"observation": [{"docid": "d1"}]}, "1 result; pass format='shape' to take this"),
+        ({"observation": "a text that is not a list"}, "1 not read; pass format='shape' to see which"),
+        ({}, "1 not recorded; pass format='shape' to see which"),
+    ):
+        path = tmp_path / "log.json"
+        assert advice in _refuse(path, json.dumps({"question": "Where?", "trajectory": [step | answer]}))
+        if "take this" in advice:
+            assert read_traces(path, format="shape")["doc_id"].to_list() == ["d1"]
+        else:
+            with pytest.raises(InputError, match="at /trajectory/0"):
+                read_traces(path, format="shape")
+
+
+def test_json_values_of_many_lines_are_not_called_cut_off(tmp_path: Path) -> None:
+    values = [{"task_id": name, "calls": [{"tool": "search", "query": name, "results": []}]} for name in "ab"]
+    path = tmp_path / "log.jsonl"
+    said = _refuse(path, "".join(f"{json.dumps(value, indent=1)}\n" for value in values))
+    assert "it looks like JSON values of many lines each" in said
+    assert "write each of its JSON values on one line (jq -c .)" in said
+    assert "cut off" not in said
+    path.write_text("".join(f"{json.dumps(value)}\n" for value in values))
+    assert read_traces(path, format="shape")["query_id"].to_list() == ["a", "b"]
+    assert "was it cut off?" in _refuse(path, json.dumps(values, indent=1)[:-20])

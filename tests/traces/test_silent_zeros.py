@@ -217,3 +217,43 @@ def test_links_and_then_titles_with_addresses_are_one_list(save: Callable[..., P
 def test_an_address_in_a_snippet_below_a_link_is_not_a_result(save: Callable[..., Path], below: str) -> None:
     text = "\n".join(f"[{name}](https://a.example/{name})\n{below}\n" for name in "ab")
     assert by_iteration(read_traces(save(_chat(text)))) == [[f"https://a.example/{name}" for name in "ab"]]
+
+
+# Calls in texts and beside passages
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "I do not know her.\nAction: search[Ada Lovelace]",
+        "Thought 1: who?\nAction 1: Search[Ada Lovelace]",
+        "Action: web_search\nAction Input: Ada Lovelace",
+        '```json\n{"action": "DuckDuckGo Search", "action_input": "Ada Lovelace"}\n```',
+    ],
+)
+@pytest.mark.parametrize(
+    "speak",
+    [
+        lambda role, text: {"role": role, "content": text},
+        lambda role, text: {"role": role, "content": [{"type": "text", "text": text}]},
+        lambda role, text: {"type": "human" if role == "user" else "ai", "content": text},
+    ],
+)
+def test_a_call_that_an_agent_wrote_as_text_is_told(
+    save: Callable[..., Path], call: str, speak: Callable[[str, str], Json]
+) -> None:
+    talk = [("user", "Who?"), ("assistant", call), ("user", "Observation: Born in 1815."), ("assistant", "Finish[Ada]")]
+    log = save({"messages": [speak(role, text) for role, text in talk]})
+    with pytest.raises(InputError, match=r"the call of '.*' in a text is not understood .* no search was found"):
+        read_traces(log)
+    talk[1] = ("assistant", call.replace("earch", "end_mail"))
+    assert read_traces(save({"messages": [speak(role, text) for role, text in talk]}))["status"].to_list() == [None]
+
+
+def test_a_call_beside_passages_is_told(save: Callable[..., Path]) -> None:
+    passages = {"retrieverSpans": [{"retrieval_context": ["one text", "another text"]}]}
+    calls = {"toolSpans": [{"name": "web_search", "type": "tool", "input": {"query": "q"}, "output": _PAGES}]}
+    log = save({"input": "What?", "trace": passages | calls})
+    with pytest.warns(GoodgainNotice, match="a call beside the passages 1; the first at .*/trace/toolSpans"):
+        read = read_traces(log, format="retrieved_contexts")
+    assert read["snippet"].to_list() == ["one text", "another text"]

@@ -12,7 +12,12 @@ from goodgain.traces.conversations.record_tree import Placed
 from goodgain.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
-from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_messages, looks_like_search
+from goodgain.traces.tool_outputs.overlooked_results import (
+    find_written_calls,
+    is_content,
+    looks_like_messages,
+    looks_like_search,
+)
 
 #: A larger count is damaged: no answer takes so many searches.
 _MAX_SEARCHES = 1000
@@ -57,6 +62,7 @@ class Conversation:
         self._calls: dict[str, list[ToolCall]] = {}
         self._open: list[ToolCall] = []
         self._spent: Usage | None = None
+        self._written: str | None = None
 
     def user(self, text: str, time: Any = None) -> None:
         """Report a message of the user: a new turn, unless the agent has not acted since the user's last message.
@@ -93,11 +99,14 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report what the agent says, as text or parts, and what it cites beside them; ignored unless uses are read.
+        """Report what the agent says, as text or parts, and what it cites beside them; its answer is kept if uses are read.
 
         What is said in the last step of a turn, after the last part that `is_call` finds, is its final answer. None: what
         was said so far is not the answer.
         """
+        if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
+            called = find_written_calls(tree.message_text(content))
+            self._written = next(filter(self.source.is_search, called), None)
         if not self.source.uses:
             return
         if not self._turns:
@@ -248,6 +257,8 @@ class Conversation:
             for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
                 what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
                 self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
+        if self._written is not None:
+            self.source.not_understood(f"the call of {self._written!r} in a text", at, "calls in fields of their own")
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(

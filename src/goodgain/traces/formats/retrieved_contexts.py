@@ -22,6 +22,7 @@ from goodgain.traces.expected_values import expect_object, find_record_id, unexp
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
+from goodgain.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.traces.tool_outputs.result_objects import normalise_keys
 from goodgain.traces.tools import extract_queries
 
@@ -87,6 +88,8 @@ def read(source: Source) -> Iterator[Trace]:
             reader.step()
             call = reader.call(ToolCall("retrieval", search.at, is_search=True, queries=search.queries))
             call.output = search.passages
+        for place in _find_other_calls(record, at, {search.at for search in searches}):
+            source.not_understood("a call beside the passages", place, "a list of passages for each search")
         return reader.trace(at, query_id=find_record_id(record))
 
     key = _find_wrapper(source.head.value)
@@ -130,6 +133,17 @@ def _find_searches(
             yield from _find_searches(
                 held, f"{at}/{name}", holders, _find_question(held) if is_turn else turn, depth - 1
             )
+
+
+def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
+    """Yield the places of the parts of a record that hold calls and no passages."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, held in inner:
+        place = f"{at}/{name}"
+        if any(one.startswith(f"{place}/") for one in read):
+            yield from _find_other_calls(held, place, read)
+        elif place not in read and holds_call({name: held}):
+            yield place
 
 
 def _find_doubt(searches: list[_Search]) -> str:

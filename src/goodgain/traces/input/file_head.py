@@ -18,6 +18,8 @@ _MAX_DEPTH = 1000
 #: possessive `++` and `*+` keep the search linear on malicious text.
 _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
+#: The end of a value and the beginning of the next one, both at the beginning of a line.
+_NEXT_VALUE = re.compile(rb"^[}\]]\s*^[{\[]", re.MULTILINE)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files without text, by their first bytes; the error names them.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
@@ -150,6 +152,11 @@ class FileHead:
         return found
 
     @property
+    def is_sequence(self) -> bool:
+        """Whether the file begins with several JSON values of many lines each."""
+        return _NEXT_VALUE.search(self.raw) is not None
+
+    @property
     def is_binary(self) -> bool:
         """Whether the file begins like one without text."""
         return self.raw.startswith(tuple(_BINARY_FORMATS))
@@ -177,7 +184,7 @@ class FileHead:
             line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
             return f"text that begins with {line[:_SHOWN_KEY]!r}"
         if self.records and all(record is None for record in self.records) and self.raw.strip() != b"null":
-            return "JSON that is damaged or cut off"
+            return "JSON values of many lines each" if self.is_sequence else "JSON that is damaged or cut off"
         if self.kind == "zip":
             return "a zip archive"
         return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet"}[self.kind] + " without objects"

@@ -99,8 +99,10 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
     found = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
     from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
     where = f"; {from_field}" if ids else ""
+    is_refused = summary.unparsed or (summary.unrecorded and options.unrecorded == "raise")
+    purpose = "to see which" if is_refused else "to take this"
     return (
-        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} to take this",
+        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} {purpose}",
         _write_example(*first),
     )
 

@@ -30,6 +30,12 @@ _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "k
 _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
 #: What the types of calls and of their answers have in common: `server_tool_use`, `function_call_output`.
 _CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
+#: Calls in the text of an agent: `Action: search[...]`, `Action: search` above `Action Input:`, or JSON with `action_input`.
+_WRITTEN_CALL = re.compile(
+    r"""^[ \t*>]*Action(?:[ ]\d{1,4})?[ \t*]*:[ \t*`]*([^\s\[({`*:][^\n\[({`*:]{0,79}?)[ \t*`]*(?:[\[(]|\n[ \t*]*Action[ ]Input)"""
+    r"""|"action"\s*:\s*"([^"\n]{1,80})"\s*,\s*"action_input\"""",
+    re.MULTILINE,
+)
 #: Longer texts are not names.
 _LONGEST_NAME = 200
 #: Values nested deeper are not searched.
@@ -56,7 +62,12 @@ def looks_like_search(key: str, value: Any) -> bool:
     field = {key: value}
     if any(True for _ in find_overlooked_objects(field, [])):
         return True
-    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(field, _MAX_DEPTH))
+    return holds_call(field)
+
+
+def holds_call(value: Any) -> bool:
+    """Return whether an object in a value names a search tool, has a query or answers a call."""
+    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
@@ -67,6 +78,16 @@ def looks_like_messages(key: str, value: Any) -> bool:
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
     return has_message and looks_like_search(key, value)
+
+
+def find_written_calls(text: str) -> Iterator[str]:
+    """Yield the tools that the text of an agent calls, as ReAct writes calls.
+
+    >>> list(find_written_calls("I do not know him.\\nAction: search[Ada Lovelace]"))
+    ['search']
+    """
+    if "ction" in text:
+        yield from (match[1] or match[2] for match in _WRITTEN_CALL.finditer(text))
 
 
 def is_content(key: str, value: Any) -> bool:
