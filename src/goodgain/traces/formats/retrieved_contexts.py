@@ -142,7 +142,7 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
         place = f"{at}/{name}"
         if any(one.startswith(f"{place}/") for one in read):
             yield from _find_other_calls(held, place, read)
-        elif place not in read and holds_call({name: held}):
+        elif place not in read and holds_call(held):
             yield place
 
 
