@@ -74,11 +74,16 @@ def test_quality_stands_beside_tokens_price_and_seconds(tmp_path: Path) -> None:
 
 def test_a_tile_shows_tokens_in_place_of_searches(tmp_path: Path) -> None:
     page = write(tmp_path / "a.html", AGENTS / "costs.csv")
-    tokens = {name: sum(row["tokens"] for row in read_rows() if row["system"] == name) / 25 for name in RUNS}
+    tokens, costs = (
+        {name: sum(float(row[what]) for row in read_rows() if row["system"] == name) / 25 for name in RUNS}
+        for what in ("tokens", "cost")
+    )
+    prices = [costs[name] for name in ("quick", "late")]
     (tile,) = re.findall(r'<div class="tile"><p><b>Tokens a query</b></p>(.*?)</div>', page, flags=re.DOTALL)
     values = re.findall(r"<dd>(.*?)</dd>", tile)
     quick, late = (round(tokens[name]) for name in ("quick", "late"))
     assert values == [f"{quick:,}", f"{late:,}", f"{late - quick:+,}"] and "not tested" in tile
+    assert f"cost a query: {prices[0]:.3g}, {prices[1]:.3g}; not tested" in tile
     assert "Searches a query" not in page
 
 

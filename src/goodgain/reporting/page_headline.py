@@ -19,7 +19,7 @@ from goodgain.reporting.page_sentences import PLACES, join_words
 #: Measures of the tiles, up to the iteration i -> what each says. The headline is about the first one.
 TILES = {
     "nCG@{i}": "Share of the good material found",
-    "nDCGG@{i}": "Share found early",
+    "nDCGG@{i}": "How early it is found",
     "SRR@{i}": "Share of repeated results",
     "NumIter": "Searches a query",
 }
@@ -154,14 +154,10 @@ def describe_query(measure: str, query_id: str, text: str | None, values: Mappin
 def build_tiles(of: Opening) -> Iterator[Tile]:
     """Yield the tiles of measures."""
     rows = {row["measure"]: row for row in of.list_rows()}
-    tokens = (
-        {}
-        if of.spent is None or "tokens" not in of.spent.columns
-        else dict(of.spent.select("system", "tokens").iter_rows())
-    )
+    spent = None if of.spent is None or "tokens" not in of.spent.columns else of.spent
     for title, measure in zip(TILES.values(), of.measures, strict=True):
-        if tokens and str(measure) == _SEARCHES:
-            yield _build_tile_of_tokens(tokens, [*dict.fromkeys([next(iter(of.scores)), of.lead])])
+        if spent is not None and str(measure) == _SEARCHES:
+            yield _build_tile_of_tokens(spent, [*dict.fromkeys([next(iter(of.scores)), of.lead])])
             continue
         name, shown = str(measure), add_arrow(str(measure), find_direction(measure))
         if of.pairs is None:
@@ -183,12 +179,18 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
         )
 
 
-def _build_tile_of_tokens(tokens: Mapping[str, float], systems: Sequence[str]) -> Tile:
-    values = [(name, f"{tokens[name]:,.0f}") for name in systems]
+def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
+    """Return the tile of tokens, with prices below where they are known: fewer tokens can cost more."""
+    of = {row["system"]: row for row in spent.iter_rows(named=True)}
+    tokens = [of[name]["tokens"] for name in systems]
+    values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
+    prices = [of[name]["cost"] for name in systems] if "cost" in spent.columns else []
+    said = "" if not prices else f"cost a query: {', '.join(f'{price:.3g}' for price in prices)}"
     if len(systems) == 1:
-        return Tile("Tokens a query", "", values)
-    difference = round(tokens[systems[1]]) - round(tokens[systems[0]])
-    return Tile("Tokens a query", "", values, f"{difference:+,}" if difference else "0", "", "not tested")
+        return Tile("Tokens a query", "", values, "", "", said)
+    difference = round(tokens[1]) - round(tokens[0])
+    said = "; ".join(filter(None, [said, "not tested"]))
+    return Tile("Tokens a query", "", values, f"{difference:+,}" if difference else "0", "", said)
 
 
 def show_shares(*shares: float) -> list[str]:
