@@ -203,7 +203,7 @@ class Summary(msgspec.Struct):
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
 
     def _describe_elsewhere(self) -> str:
-        """Return how many searches are in turns that are no queries."""
+        """Return how many searches are before the turns that become queries."""
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
         which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
         in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
