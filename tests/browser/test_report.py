@@ -199,9 +199,9 @@ def test_the_tiles_have_the_numbers_of_compare(open_file: Open, agents: Path) ->
 def test_queries_are_filtered_by_cause_change_and_group_and_searched(open_file: Open, agents: Path) -> None:
     opened = open_file(agents)
     opened.page.locator("#controls").get_by_label("Main cause").select_option(
-        label="late never retrieved good documents"
+        label="late never retrieved some good documents"
     )
-    assert set(column(opened, 6)) == {"late never retrieved good documents"}
+    assert set(column(opened, 6)) == {"late never retrieved some good documents"}
     opened.page.locator("#controls").get_by_label("Main cause").select_option("")
     opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
     assert all(float(text) > 0 for text in column(opened, 5)) and len(column(opened, 5)) == 13

@@ -338,7 +338,7 @@ def check_sentence(note: str, pairs: list[Any], given: Inputs) -> None:
         assert int(more[1]) == len(pairs) - 3
 
 
-@pytest.mark.parametrize("seed", range(how_many(4, full=45)))
+@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_every_verdict_and_number_that_compare_gives_is_true(seed: int) -> None:
     given = make_inputs(seed)
     table, systems = table_by_hand(given), [*given.systems]

@@ -90,7 +90,7 @@ def test_the_page_lists_the_values_and_causes_of_every_query(page: str) -> None:
     at = explained.queries.with_columns(pl.when(pl.col("difference") != 0).then("first_differing_iteration"))
     assert data["changes"][0]["at"] == at["first_differing_iteration"].to_list()
     assert data["queries"] == explained.queries["query_id"].to_list()
-    never = data["causes"].index("late never retrieved good documents")
+    never = data["causes"].index("late never retrieved some good documents")
     lost = {one for one, cause in zip(data["queries"], data["changes"][0]["cause"], strict=True) if cause == never}
     causes = explained.causes.filter(counted_by="base", cause="not_retrieved")
     assert lost and lost <= set(causes["query_id"])
@@ -291,9 +291,9 @@ def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(
     plain = pl.read_csv(gg.report(qrels, runs, tmp_path / "a.csv", "CG"))
     assert plain.select("query_id", "system", "value", "difference", "cause").rows() == [
         ("=1+1", "@old", 3.0, None, None),
-        ("=1+1", "new", 0.0, -3.0, "new has no row where @old found good documents"),
+        ("=1+1", "new", 0.0, -3.0, "new has no row where @old found some good documents"),
         ("q", "@old", 0.0, None, None),
-        ("q", "new", 2.0, 2.0, "@old never retrieved good documents"),
+        ("q", "new", 2.0, 2.0, "@old never retrieved some good documents"),
     ]
     guarded = pl.read_csv(gg.report(qrels, runs, tmp_path / "b.csv", "CG", spreadsheet=True))
     assert guarded["query_id"].to_list() == ["'=1+1", "'=1+1", "q", "q"]

@@ -36,7 +36,7 @@ def write(path: Path, qrels: Any, runs: dict[str, Any], measures: str, **options
     [
         ([1, 3], [3, 1], 0.0, None),  # CG 2 and 6 in the first runs, 4 on average in both
         ([1, 4], [2, 2], -1.0, None),  # 2 and 4 in the first runs, 5 and 4 on average
-        ([1, 1], [2, 1], 1.0, "A never retrieved good documents"),
+        ([1, 1], [2, 1], 1.0, "A never retrieved some good documents"),
     ],
 )
 def test_a_cause_of_the_first_runs_stands_only_where_the_means_differ_the_same_way(

@@ -33,7 +33,7 @@ def split_verdicts(said: str) -> list[tuple[str, str]]:
     return [(head, rest) for head, rest in found]
 
 
-@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
+@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
     given = make_inputs(seed)
     runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
@@ -85,7 +85,7 @@ def compute_pair(values: dict[str, dict[str, Any]], system: str, against: str) -
     ]
 
 
-@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
+@pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
     given = make_inputs(seed)
     run = next(iter(given.systems.values()))[0]

@@ -176,7 +176,8 @@ def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, t
     causes = add_up(documents, ["counted_by", "cause"]).filter(pl.col("amount") * total > 0)
     for main in causes.sort(pl.col("amount").abs(), maintain_order=True).tail(1).iter_rows(named=True):
         cause = account.describe_cause(parts, main, count_of(main["documents"], "good document"))
-        return f"{cause} ({show(main['amount'], '+')}{' in the mean' * (parts.denominator is not None)})"
+        amount = main["amount"] / (number if parts.denominator is None else 1)
+        return f"{cause} ({show(amount, '+')} in the mean)"
     return None
 
 
@@ -202,7 +203,7 @@ def _name_cause(account: Account, parts: Parts, row: Mapping[str, Any]) -> str |
         return f"{'more' if row['denominator_new'] > row['denominator_base'] else 'fewer'} {parts.denominator}"
     causes = account.causes.get((row["query_id"], str(parts.numerator)), [])
     main = max(causes, key=lambda cause: cause["amount"] * change, default=None)
-    return None if main is None else account.describe_cause(parts, main, "good documents")
+    return None if main is None else account.describe_cause(parts, main, "some good documents")
 
 
 def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int, idle: str) -> str:
