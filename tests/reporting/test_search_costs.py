@@ -79,12 +79,12 @@ def test_a_tile_shows_tokens_in_place_of_searches(tmp_path: Path) -> None:
         for what in ("tokens", "cost")
     )
     prices = [costs[name] for name in ("quick", "late")]
-    (tile,) = re.findall(r'<div class="tile"><p><b>Tokens a query</b></p>(.*?)</div>', page, flags=re.DOTALL)
+    (tile,) = re.findall(r'<div class="tile"><p><b>Tokens per query</b></p>(.*?)</div>', page, flags=re.DOTALL)
     values = re.findall(r"<dd>(.*?)</dd>", tile)
     quick, late = (round(tokens[name]) for name in ("quick", "late"))
     assert values == [f"{quick:,}", f"{late:,}", f"{late - quick:+,}"] and "not tested" in tile
-    assert f"cost a query: {prices[0]:.3g}, {prices[1]:.3g}; not tested" in tile
-    assert "Searches a query" not in page
+    assert f"cost per query: {prices[0]:.3g}, {prices[1]:.3g}; not tested" in tile
+    assert "Searches per query" not in page
 
 
 def test_costs_of_whole_queries_have_no_place_in_the_table_of_searches(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_costs_of_whole_queries_have_no_place_in_the_table_of_searches(tmp_path:
     assert "cost" not in made["searches"][0]
     text = write(tmp_path / "a.md", costs)
     assert "| quick | 0.7198 | 5.68 | 1 |" in text and "| late | 0.7326 | 5.92 | 3 |" in text
-    assert "Searches a query" in write(tmp_path / "a.html", costs)  # there are no tokens
+    assert "Searches per query" in write(tmp_path / "a.html", costs)  # there are no tokens
 
 
 def test_costs_need_one_run_of_each_system(tmp_path: Path) -> None:

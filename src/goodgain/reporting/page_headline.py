@@ -21,7 +21,7 @@ TILES = {
     "nCG@{i}": "Share of the good material found",
     "nDCGG@{i}": "How early it is found",
     "SRR@{i}": "Share of repeated results",
-    "NumIter": "Searches a query",
+    "NumIter": "Searches per query",
 }
 #: It is a cost: whether fewer searches are better depends on what they find.
 _SEARCHES = [*TILES][-1]
@@ -108,7 +108,7 @@ def describe_headline(of: Opening) -> Iterator[str]:
     if said:
         yield f"Beyond chance, {of.lead} is {', but '.join(said)}."
     elif "unclear" in more:
-        yield f"No difference is beyond chance in {join_words(more['unclear'])}."
+        yield f"No other difference is beyond chance: {join_words(more['unclear'])}."
     others = of.pairs.filter(pl.col("system") != of.lead, measure=first)
     if others.height:
         yield f"In {first} against {rows[first]['against']}, {_describe_others(others)}."
@@ -185,12 +185,12 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
     tokens = [of[name]["tokens"] for name in systems]
     values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
     prices = [of[name]["cost"] for name in systems] if "cost" in spent.columns else []
-    said = "" if not prices else f"cost a query: {', '.join(f'{price:.3g}' for price in prices)}"
+    said = "" if not prices else f"cost per query: {', '.join(f'{price:.3g}' for price in prices)}"
     if len(systems) == 1:
-        return Tile("Tokens a query", "", values, "", "", said)
+        return Tile("Tokens per query", "", values, "", "", said)
     difference = round(tokens[1]) - round(tokens[0])
     said = "; ".join(filter(None, [said, "not tested"]))
-    return Tile("Tokens a query", "", values, f"{difference:+,}" if difference else "0", "", said)
+    return Tile("Tokens per query", "", values, f"{difference:+,}" if difference else "0", "", said)
 
 
 def show_shares(*shares: float) -> list[str]:
