@@ -18,7 +18,8 @@ PAGES = "README.md,CHANGELOG.md,docs/**.md,qrels_examples/**.md"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("sphinx", reason="the site needs the extra docs: pip install goodgain[docs]")
+    for module in ("sphinx", "sphinx_copybutton"):
+        pytest.importorskip(module, reason="the site needs the extra docs: pip install goodgain[docs]")
     path = tmp_path_factory.mktemp("site")
     options = ("-c", "docs", "-d", path / "doctrees", "-D", f"include_patterns={PAGES}")
     skipped = ("-D", "exclude_patterns=docs/reference/**,.venv/**")

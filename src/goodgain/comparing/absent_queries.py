@@ -67,8 +67,8 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> Note:
     """Return the note on the verdicts that rest on absent queries; `without` has the pairs without these."""
     both = pairs.select(*_KEY, "verdict").join(without.select(*_KEY, other="verdict"), on=_KEY, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
-    if not {*both.get_column("verdict"), *both.get_column("other")} & {*DECIDED}:
-        return Note("With and without the queries absent from a run, no system is better or worse.", minor=True)
+    if changed.is_empty() and not {*both.get_column("verdict")} & {*DECIDED}:
+        return Note("With and without the queries absent from a run, no verdict is better or worse.", minor=True)
     if changed.is_empty():
         return Note("No verdict rests on the queries absent from a run: without them each stays the same.", minor=True)
     return Note(
