@@ -200,7 +200,8 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         compare_results(changed[analysis], wanted[analysis])
         compare_results(again[analysis], first[analysis])
     assert any(differ(changed[analysis], first[analysis]) for analysis in ANALYSES)
-    assert not isinstance(changed[{"results": "searches", "costs": "area"}.get(name, "curve")], str)
+    if name != "columns":  # a table that lacks the column is refused, and the text of the error is what changes
+        assert not isinstance(changed[{"results": "searches", "costs": "area"}.get(name, "curve")], str)
 
 
 def test_required_lines_of_an_experiment_are_those_of_a_comparison() -> None:
@@ -263,7 +264,7 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.ledger()
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
-    assert made["pairs_table.bootstrap_interval"] == 1
+    assert made["pairs_table.bootstrap_interval"] == 2  # once for the report: it compares the measures of its tiles too
     assert made["iteration_curves.bootstrap_interval"] == 1
     assert made["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")

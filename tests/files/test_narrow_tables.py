@@ -58,7 +58,7 @@ def test_eighty_columns_break_no_word_and_give_whole_names_below(call: str, monk
         assert done.returncode == 0, done.stderr
         shown[width] = done.stdout
     assert max(map(len, shown[80].splitlines())) <= 80
-    short = dict(re.findall(r"^(\S+…\S+): (\S+)$", shown[80], re.MULTILINE))
+    short = dict(re.findall(r"^(\S+…\S+):\s+(\S+)$", shown[80], re.MULTILINE))
     assert {LONG, OTHER} <= {*short.values()}
     lines = [line for line in shown[80].splitlines() if re.search(r"[│┃─━]| \d+\.\d{4}", line)]
     broken = read_words("\n".join(lines)) - read_words(shown[400]) - {*short}

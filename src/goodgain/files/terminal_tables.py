@@ -82,8 +82,9 @@ def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list
     for heading in table.drop:
         if _fits(shown, width, between):
             break
-        if heading in shown.header:
-            table, shown = (one.drop_column(heading) for one in (table, shown))
+        if heading in table.header:
+            table = table.drop_column(heading)
+            shown = _rename(table, names)
             left_out.append(heading)
     if not _fits(shown, width, between):
         shown, names = table, {}
