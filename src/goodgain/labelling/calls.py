@@ -137,7 +137,7 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
         raise
     finally:
         if budget.ended:
-            for worker in workers:
+            for worker in filter(threading.Thread.is_alive, workers):  # Ctrl-C may have come before some began
                 worker.join(_GRACE / len(workers))
     if isinstance(budget.ended, BaseException):
         raise budget.ended
