@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from matplotlib.patches import Rectangle, StepPatch
 from rich.console import Console
 from rich.text import Text
 
@@ -60,11 +61,12 @@ def draw_pictures(page: str) -> Iterator[tuple[str, Any]]:
 
 
 def list_drawn(figure: Any) -> list[dict[str, Any]]:
-    """Return the numbers that each axes of a figure shows: lines, bars and bands."""
+    """Return the numbers that each axes of a figure shows: lines, bars, steps and bands."""
     return [
         {
             "lines": [_round(line.get_xydata()) for line in ax.lines],
-            "bars": [_round([[bar.get_x(), bar.get_y(), bar.get_height()]]) for bar in ax.patches],
+            "bars": [_round([[b.get_x(), b.get_y(), b.get_height()]]) for b in ax.patches if isinstance(b, Rectangle)],
+            "steps": [_round(one.get_path().vertices) for one in ax.patches if isinstance(one, StepPatch)],
             "bands": [_round(path.vertices) for of in ax.collections for path in of.get_paths()],
         }
         for ax in figure.axes

@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 KINDS = {
     "new_good": Kind(pl.col("GR"), "#E8B004", "", "new, good"),
     "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#F7E7B4", "--", "new, not good"),
-    "unjudged": Kind(pl.col("Unjudged"), "#D9D9D9", r"\\\\", "new, unjudged"),
+    "unjudged": Kind(pl.col("Unjudged"), "#BCBCBC", r"\\\\", "new, unjudged"),
     "repeated": Kind(pl.col("Dup"), "#8A6D3B", "////", "repeated"),
 }
 

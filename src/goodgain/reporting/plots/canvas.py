@@ -211,7 +211,7 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     values = np.array([y for *_, y in ends])
     line = 1.25 * FontProperties(size="small").get_size_in_points()
     room = (
-        0.8 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
+        0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
     )  # in lines; the layout takes a part of the height
     if not isinstance(ax.figure, Picture) or heights.sum() > room or max(heights) > _MOST_LINES:
         return False
