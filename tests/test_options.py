@@ -81,6 +81,7 @@ def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> Non
         "chunks": lambda **option: read_document_map("(.)", **option),
         "order": lambda **option: gg.flatten(run, **option),
         **dict.fromkeys(("missing", "urls"), lambda **option: gg.evaluate(qrels, run, "CG", **option)),
+        **dict.fromkeys(("leave_out", "incomplete"), lambda **option: gg.Experiment(qrels, {"a": run}, **option)),
     }
     with pytest.raises(gg.InputError, match=f"{name}='other'") as raised:
         calls[name](**{name: "other"})
