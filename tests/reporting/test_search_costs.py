@@ -83,7 +83,7 @@ def test_a_tile_shows_tokens_in_place_of_searches(tmp_path: Path) -> None:
     values = re.findall(r"<dd>(.*?)</dd>", tile)
     quick, late = (round(tokens[name]) for name in ("quick", "late"))
     assert values == [f"{quick:,}", f"{late:,}", f"{late - quick:+,}"] and "not tested" in tile
-    assert f"cost per query: {prices[0]:.3g}, {prices[1]:.3g}; not tested" in tile
+    assert f"cost per query: quick {prices[0]:.3g}, late {prices[1]:.3g}; not tested" in tile
     assert "Searches per query" not in page
 
 

@@ -184,8 +184,8 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
     of = {row["system"]: row for row in spent.iter_rows(named=True)}
     tokens = [of[name]["tokens"] for name in systems]
     values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
-    prices = [of[name]["cost"] for name in systems] if "cost" in spent.columns else []
-    said = "" if not prices else f"cost per query: {', '.join(f'{price:.3g}' for price in prices)}"
+    prices = [f"{name} {of[name]['cost']:.3g}" for name in systems] if "cost" in spent.columns else []
+    said = f"cost per query: {', '.join(prices)}" if prices else ""
     if len(systems) == 1:
         return Tile("Tokens per query", "", values, "", "", said)
     difference = round(tokens[1]) - round(tokens[0])
