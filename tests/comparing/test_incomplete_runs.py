@@ -135,6 +135,15 @@ def test_what_cannot_be_known_is_refused(outcomes: Any, options: dict[str, Any],
         gg.compare(qrels, runs, "nCG@2", outcomes=given, incomplete="zero", **options)
 
 
+def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:
+    qrels, runs, outcomes = make_story(1)
+    plain = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.drop("completed"))
+    kept = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.with_columns(pl.col("replicate") + 4))
+    assert kept.pairs.equals(plain.pairs)
+    number = outcomes.filter(system="new", completed=0)["query_id"].n_unique()
+    assert any(note.startswith(f"{number} quer") and "broke off in new:" in note for note in kept.notes)
+
+
 def test_files_are_matched_by_the_ends_of_their_names_and_a_baseline_file_keeps_the_choice(tmp_path: Path) -> None:
     qrels, runs, outcomes = make_story(2)
     (tmp_path / "qrels.json").write_text(json.dumps(qrels))

@@ -21,9 +21,15 @@ _COUNTED = {"keep": "counted as they are", "zero": "counted as having no results
 
 
 def find_incomplete(
-    outcomes: pl.DataFrame | None, runs_of: Mapping[str, Sequence[str]], called: Mapping[str, str], query_ids: pl.Series
+    outcomes: pl.DataFrame | None,
+    runs_of: Mapping[str, Sequence[str]],
+    called: Mapping[str, str],
+    query_ids: pl.Series,
+    how: str,
 ) -> dict[str, pl.Series]:
     """Return the name of each run with judged queries that broke off -> these queries.
+
+    With `how` keep, a system whose runs cannot be matched stands for its runs: its values do not depend on them.
 
     Args:
         outcomes: what `read_outcomes_of_runs` returns.
@@ -43,7 +49,14 @@ def find_incomplete(
             known = ", ".join(outcomes.get_column("system").unique().sort().head(10))
             raise InputError(f"{spell('outcomes')} has no rows of the system {system}; it has {known}. Rename one.")
         broken = of.filter((pl.col(COMPLETED) == 0) & pl.col("query_id").is_in(query_ids.implode()))
-        for run, replicate in _match_runs(system, runs, called, of.get_column("replicate")).items():
+        matched = _match_runs(runs, called, of.get_column("replicate"))
+        if matched is None and how != "keep":
+            there = ", ".join(of.get_column("replicate").unique().drop_nulls().sort()) or "none"
+            raise InputError(
+                f"{spell('outcomes')} does not say which run of {system} a row is about: its replicates are {there}. Name the "
+                f"runs {system}.1.run and so on by their replicates, as goodgain convert does."
+            )
+        for run, replicate in (matched or {system: None}).items():
             rows = broken if replicate is None else broken.filter(replicate=replicate)
             if len(rows):
                 found[run] = rows.get_column("query_id").unique().sort()
@@ -51,9 +64,12 @@ def find_incomplete(
 
 
 def _match_runs(
-    system: str, runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
-) -> dict[str, str | None]:
-    """Return the name of each run -> its replicate, by the ends of the names of files, else in order; None: all rows."""
+    runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
+) -> Mapping[str, str | None] | None:
+    """Return the name of each run -> its replicate (None: all rows), by the ends of the names of files, else in order.
+
+    The result is None if the runs cannot be matched.
+    """
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}
@@ -61,12 +77,8 @@ def _match_runs(
     in_order = {run: str(k) for k, run in enumerate(runs, 1)}
     for matched in (by_file, in_order) if not any(called.values()) else (by_file,):
         if not replicates.null_count() and {*numbers} <= {*matched.values()} and len({*matched.values()}) == len(runs):
-            return {**matched}
-    there = ", ".join(sorted(numbers)) or "none"
-    raise InputError(
-        f"{spell('outcomes')} does not say which run of {system} a row is about: its replicates are {there}. Name the runs "
-        f"{system}.1.run and so on by their replicates, as goodgain convert does."
-    )
+            return matched
+    return None
 
 
 def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[Note]:

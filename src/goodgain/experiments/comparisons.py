@@ -47,7 +47,9 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     scores = of.score_runs(question.asked, question.needed)
     of.warn_of_scores(scores if kept is None else {**scores, BASELINE: kept}, question.asked)
     called = {name: find_name(run) for name, run in opened.runs.items()}
-    incomplete = find_incomplete(question.outcome_rows, opened.names, called, opened.qrels.query_ids)
+    incomplete = find_incomplete(
+        question.outcome_rows, opened.names, called, opened.qrels.query_ids, question.incomplete
+    )
     of_labels += describe_incomplete(incomplete, question.incomplete)
     empty = _score_nothing(of, question) if incomplete and question.incomplete == "zero" else None
     scored = {
