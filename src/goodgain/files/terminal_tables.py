@@ -20,7 +20,7 @@ _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
-    """Yield what rich prints: the table, then its notes, whole names, and what the narrow terminal leaves out.
+    """Yield what rich prints: the table and its notes, then the whole names and the columns that are left out.
 
     Args:
         table: the table.

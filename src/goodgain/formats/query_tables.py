@@ -99,7 +99,7 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
-    """Read query_id, system, replicate (null if there is no such column) and a column of numbers for each outcome.
+    """Read query_id, system, replicate (null without such a column), and each outcome as a column of numbers.
 
     Args:
         source: a file or a frame with query_id, system, and columns of numbers or truth values. A column `replicate`

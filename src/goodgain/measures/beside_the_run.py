@@ -1,4 +1,4 @@
-"""Measures that need a table beside run and qrels: what was searched for, and what was spent. Each is one declaration."""
+"""Measures that need a table beside run and qrels: the search strings, or the costs. Each is one declaration."""
 
 from __future__ import annotations
 

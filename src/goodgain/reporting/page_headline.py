@@ -90,7 +90,7 @@ class Opening(NamedTuple):
 
 
 def describe_headline(of: Opening) -> Iterator[str]:
-    """Yield who finds how much of the good material, whether that is chance, and what else differs."""
+    """Yield the sentences of the headline: shares of the good material, whether they differ by chance, other differences."""
     first = str(of.measures[0])
     if of.pairs is None:
         (name, scores), *_ = of.scores.items()

@@ -27,7 +27,7 @@ _FEW_QUERIES = 10
 
 
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
-    """Yield for each pair in what one system is better and worse beyond chance, and what is unclear."""
+    """Yield a text for each pair: the measures in which a system is better, worse or unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
         fewer = pl.col("queries") < comparison.signature["queries"]
         known = of.filter(pl.col("queries") > 0).with_columns(of_queries=pl.when(fewer).then("queries"))

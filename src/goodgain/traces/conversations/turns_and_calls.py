@@ -99,7 +99,7 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report what the agent says, as text or parts, and what it cites beside them; its answer is kept if uses are read.
+        """Report the text or parts that the agent says, and its citations. The answer is kept if uses are read.
 
         What is said in the last step of a turn, after the last part that `is_call` finds, is its final answer. None: what
         was said so far is not the answer.
