@@ -47,7 +47,7 @@ def test_a_title_says_what_is_shown_and_the_axis_spells_the_measure_once(measure
 def test_lines_are_named_at_their_ends_in_the_order_of_the_ends_where_there_is_room() -> None:
     ax = plots.curve(gg.curve(QRELS, RUNS, "nCG"))
     assert sorted(text.get_text() for text in ax.texts) == ["late", "quick"]  # 0.73 and 0.72: both names can be read
-    heights = {text.get_text(): text.xyann[1] for text in ax.texts}  # type: ignore[attr-defined]  # of an annotation or a patch
+    heights = {text.get_text(): text.xyann[1] for text in ax.texts}  # type: ignore[attr-defined]  # of the subclass that is drawn
     assert heights["late"] > heights["quick"]
     check_labels(ax.figure)  # type: ignore[arg-type]  # a plot on its own figure
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["95 % interval over queries"]

@@ -108,7 +108,7 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
     assert every.rows() == [(0, 1, 2), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
     ax = plots.iterations_used(gg.ledger(qrels, run), qrels=qrels)
     assert ax.get_xlabel() == "iteration (0: no search, or nothing good was found)"
-    steps = [one.get_data() for one in ax.patches]  # type: ignore[attr-defined]  # patches of steps
+    steps = [one.get_data() for one in ax.patches]  # type: ignore[attr-defined]  # of the subclass that is drawn
     assert [one.edges.tolist() for one in steps] == [[-0.5, 0.5, 1.5, 2.5, 3.5]] * 2
     assert [one.values.tolist() for one in steps] == [[1, 1, 1, 1], [2, 1, 1, 0]]
 
@@ -245,7 +245,7 @@ def test_bars_are_as_high_as_the_data_say() -> None:
     ax = plots.what_came_back(ledger)
     kinds = ("new_good", "new_other", "unjudged", "repeated")
     data = plot_data.prepare_what_came_back(ledger)
-    assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [data[kind].to_list() for kind in kinds]  # type: ignore[attr-defined]  # patches of steps
+    assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [data[kind].to_list() for kind in kinds]  # type: ignore[attr-defined]  # of the subclass that is drawn
 
 
 def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> None:
@@ -253,7 +253,7 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     ax = plots.per_query(compared, "SRR@3")
     pair = compared.pairs.row(1, named=True)
     assert ax.lines[1].get_xdata() == [pair["difference"]] * 2
-    span = ax.patches[-1].get_bbox()  # type: ignore[attr-defined]  # patches of steps
+    span = ax.patches[-1].get_bbox()  # type: ignore[attr-defined]  # of the subclass that is drawn
     assert (span.x0, span.x1) == pytest.approx((pair["low"], pair["high"]))
     *bars, band = (patch.get_zorder() for patch in ax.patches)
     assert band < min(bars)
