@@ -236,7 +236,7 @@ WRITTEN_BY = {
         "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`), agents' own tools"
     ),
     "labelled blocks between rules": "Exa's MCP server",
-    "labelled blocks": "arXiv and PubMed of LangChain (first `Published:` or `PMID:`), agents' own tools",
+    "labelled blocks": "arXiv and PubMed of LangChain (`Published:` or `PMID:` in the first line), agents' own tools",
     "one URL a line": "agents' own tools",
     "lines or bullets of Markdown links": "agents' own tools",
     "paragraphs of title, URL, text": "agents' own tools",
