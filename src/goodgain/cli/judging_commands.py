@@ -171,12 +171,18 @@ def judge(
     if agreement and scale is not None:
         _print_agreement(judge_agreement.agreement(found, scale=scale, names=names, intervals=True))
     if output is not None:
-        (write_qrels if container(output) == "text" else write_frame)(labels, output)
+        of_nuggets = "iteration" in labels.columns
+        if container(output) == "text":
+            write_qrels(load_qrels(labels, labels="subtopic" if of_nuggets else None, report_null=False), output)
+        else:
+            write_frame(labels, output)
         labelled = labels.get_column("relevance").count()
         shared.say(
             f"{output}: documents: {labels.height:,}, with a label: {labelled:,}, "
             f"judges: {found.frame.get_column('judge').n_unique():,}, ties: {labels.get_column('tie').sum():,}"
         )
+        if of_nuggets:
+            shared.say(f"{output}: column 2 is the nugget; read it with --labels subtopic")
     if disputed is not None:
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         pooling.write_sheet(sheet, disputed)

@@ -24,8 +24,9 @@ from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
-#: What is judged.
+#: What is judged, and column 2 of qrels for a whole document.
 DOCUMENT = ["query_id", "doc_id"]
+WHOLE_DOCUMENT = "0"
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Grades:
     """Grades of several judges.
 
     Attributes:
-        frame: query_id, doc_id, judge, grade (Float64, null where the judge gave none), source and row (their place), and
-            document (a number for each (query, document), from 0 in the order in which they first come); in the order of
-            the sources, then of their rows.
+        frame: query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the
+            judge gave none), source and row (their place), and document (a number for each (query, document, subtopic), from
+            0 in the order in which they first come); in the order of the sources, then of their rows.
         sources: how errors name the rows of each source.
         ordered: whether the rows have an order: those of DuckDB and Spark have none.
     """
@@ -82,14 +83,17 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
             source=pl.lit(number, pl.Int64),
             row=pl.col("row").cast(pl.Int64),
         )
-        frames.append(frame.select(*DOCUMENT, "judge", "grade", "source", "row"))
+        subtopic = pl.col("subtopic") if "subtopic" in frame.columns else pl.lit(None, pl.String)
+        frame = frame.with_columns(subtopic.fill_null(WHOLE_DOCUMENT).alias("subtopic"))
+        frames.append(frame.select(*DOCUMENT, "subtopic", "judge", "grade", "source", "row"))
         rows.append(origins)
     if not any(map(len, frames)):
         raise InputError(f"{rows[0].label}: has no grades. Give a source that has some")
     whole = pl.concat(frames)
     # grouping by the number of a document is several times faster than by two texts
-    documents = whole.select(DOCUMENT).unique(maintain_order=True).with_row_index("document")
-    numbered = whole.join(documents, on=DOCUMENT, how="left", maintain_order="left")
+    key = [*DOCUMENT, "subtopic"]
+    documents = whole.select(key).unique(maintain_order=True).with_row_index("document")
+    numbered = whole.join(documents, on=key, how="left", maintain_order="left")
     grades = Grades(numbered, rows, all(_has_order(one) for _, one in named))
     if scale is not None:
         shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
