@@ -60,7 +60,9 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"], options["queries"]])
     reading = {option.name: options.pop(option.name) for option in (*READING, *DOCUMENTS)}
     judged, opened = open_systems(qrels, shared.find_single_runs(runs), **reading)
-    pooled = pooling.pool(opened, qrels=judged, columns=reading["columns"], **options)
+    pooled = pooling.pool(
+        opened, qrels=judged, columns=reading["columns"], urls="keep", **options
+    )  # they are joined already
     pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
@@ -117,6 +119,7 @@ def _parse_weights(
     "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
 )
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
+@shared.declared_option("urls")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(
     "--run",
@@ -137,6 +140,7 @@ def judge(
     measure: str,
     columns: dict[str, str],
     label: float | None,
+    urls: Any,
     **rule: Any,
 ) -> None:
     """Write one qrels from the grades of several judges.
@@ -164,7 +168,7 @@ def judge(
     if columns or label is not None:
         sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
         check_columns_used(columns, *sources.values())
-    found = read_grades(sources, scale=None if scale is None else find_scale(scale))
+    found = read_grades(sources, scale=None if scale is None else find_scale(scale), urls=urls)
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)
@@ -188,7 +192,7 @@ def judge(
         pooling.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
     if runs:
-        people, model = (aggregate(path, scale=scale, **rule | {"weights": None}) for path in grades)
+        people, model = (aggregate(path, scale=scale, urls=urls, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])
         _check_has_labels(model, grades[1:])
         _print_conclusions(people, model, systems, measure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -45,6 +45,7 @@ def aggregate(
     map_first: bool = False,
     file_labels: Sequence[float] | None = None,
     weights: Mapping[str, float] | None = None,
+    urls: Literal["join", "keep"] = "join",
 ) -> pl.DataFrame:
     """Return one label per (query, document) from the grades of several judges.
 
@@ -63,6 +64,7 @@ def aggregate(
             a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
         weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
             judges of `label` may be named by their model alone.
+        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
 
     Returns:
         query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
@@ -87,7 +89,7 @@ def aggregate(
         raise InputError(f"{spell('map_first', True)} has no map to apply. Give {spell('map')} too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
-    read = read_grades(grades, scale=known)
+    read = read_grades(grades, scale=known, urls=urls)
     frame = read.frame
     if scale is None and map is None and file_labels is None:
         _warn_of_large_grades(frame.get_column("grade"))
