@@ -12,6 +12,7 @@ import pytest
 import goodgain as gg
 from goodgain.formats.systems import number_repeats
 from goodgain.judging.scales import find_map
+from tests.support.command import run_command
 
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
@@ -139,10 +140,60 @@ def test_answers_of_ragelo_are_grades(tmp_path: Path, query: str) -> None:
 def test_the_best_nugget_that_a_document_supports_is_its_grade(
     tmp_path: Path, nuggets: list[tuple[str, str]], grade: int
 ) -> None:
-    assigned = [{"text": "t", "importance": kind, "assignment": support} for kind, support in nuggets]
-    line = {"text": "What?", "qid": "q", "candidate_text": "p", "docid": "d#1", "nuggets": assigned}
-    found = gg.aggregate(written(tmp_path, "nuggets.jsonl", json.dumps(line) + "\n"), scale="graded")
-    assert found.select("query_id", "doc_id", "relevance").rows() == [("q", "d#1", grade)]
+    found = gg.aggregate(written(tmp_path, "nuggets.jsonl", assign("d#1", nuggets)), scale="graded")
+    read = gg.read_qrels(found, labels="subtopic" if nuggets else None).frame
+    assert read.select("query_id", "doc_id", "relevance").rows() == [("q", "d#1", grade)]
+
+
+def assign(doc_id: str, nuggets: list[tuple[str, str]]) -> str:
+    """A line of autonuggetizer's assignments; the nuggets are called 1, 2 ..."""
+    assigned = [
+        {"text": f"nugget {number}", "importance": kind, "assignment": support}
+        for number, (kind, support) in enumerate(nuggets, start=1)
+    ]
+    return json.dumps({"text": "What?", "qid": "q", "candidate_text": "p", "docid": doc_id, "nuggets": assigned}) + "\n"
+
+
+def test_judge_keeps_each_nugget_as_a_subtopic(tmp_path: Path) -> None:
+    first = assign("a", [("vital", "support"), ("okay", "not_support")])
+    source = written(
+        tmp_path, "nuggets.jsonl", first + assign("b", [("vital", "partial_support"), ("okay", "support")])
+    )
+    for name in ("out.qrels", "out.parquet"):
+        done = run_command("judge", source, "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert "column 2 is the nugget; read it with --labels subtopic" in done.stderr
+        qrels = gg.read_qrels(tmp_path / name, labels="subtopic")
+        assert sorted(qrels.rows.select("doc_id", "relevance").rows()) == [("a", 0), ("a", 3), ("b", 1), ("b", 2)]
+        assert sorted(qrels.frame.select("doc_id", "relevance").rows()) == [("a", 3), ("b", 2)]
+        run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+        scores = gg.evaluate(qrels, run, "NuggetRecall@1 NuggetRecall@2")
+        assert (scores["NuggetRecall@1"], scores["NuggetRecall@2"]) == (0.5, 1)
+    with pytest.raises(gg.InputError, match="labels='subtopic'"):
+        gg.read_qrels(tmp_path / "out.qrels")
+
+
+def test_two_judges_of_nuggets_are_aggregated_by_nugget(tmp_path: Path) -> None:
+    paths = [
+        written(tmp_path, f"{judge}.jsonl", assign("a", [("vital", one), ("okay", other)]))
+        for judge, one, other in (("x", "support", "support"), ("y", "not_support", "support"))
+    ]
+    found = gg.aggregate(paths, how="mean")
+    assert found.select("iteration", "doc_id", "relevance", "n_judges").rows() == [
+        ("nugget 1", "a", 1.5, 2), ("nugget 2", "a", 2.0, 2),
+    ]  # fmt: skip
+
+
+def test_grades_of_whole_documents_beside_nuggets_are_another_subtopic(tmp_path: Path) -> None:
+    nuggets = written(tmp_path, "n.jsonl", assign("a", [("vital", "support")]))
+    found = gg.aggregate([nuggets, written(tmp_path, "whole.qrels", "q 0 a 1\n")], how="max")
+    assert found.select("iteration", "relevance").rows() == [("nugget 1", 3), ("0", 1)]
+
+
+def test_a_nugget_without_a_text_is_refused(tmp_path: Path) -> None:
+    line = '{"qid": "q", "docid": "d", "nuggets": [{"assignment": "support"}]}\n'
+    with pytest.raises(gg.InputError, match="line 1: has a nugget without a text"):
+        gg.aggregate(written(tmp_path, "n.jsonl", line))
 
 
 def test_modified_qrels_of_umbrela_are_one_judge(tmp_path: Path) -> None:

@@ -60,7 +60,9 @@ def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bo
     shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"], options["queries"]])
     reading = {option.name: options.pop(option.name) for option in (*READING, *DOCUMENTS)}
     judged, opened = open_systems(qrels, shared.find_single_runs(runs), **reading)
-    pooled = pooling.pool(opened, qrels=judged, columns=reading["columns"], **options)
+    pooled = pooling.pool(
+        opened, qrels=judged, columns=reading["columns"], urls="keep", **options
+    )  # they are joined already
     pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
@@ -117,6 +119,7 @@ def _parse_weights(
     "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
 )
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
+@shared.declared_option("urls")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(
     "--run",
@@ -137,6 +140,7 @@ def judge(
     measure: str,
     columns: dict[str, str],
     label: float | None,
+    urls: Any,
     **rule: Any,
 ) -> None:
     """Write one qrels from the grades of several judges.
@@ -164,25 +168,31 @@ def judge(
     if columns or label is not None:
         sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
         check_columns_used(columns, *sources.values())
-    found = read_grades(sources, scale=None if scale is None else find_scale(scale))
+    found = read_grades(sources, scale=None if scale is None else find_scale(scale), urls=urls)
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)
     if agreement and scale is not None:
         _print_agreement(judge_agreement.agreement(found, scale=scale, names=names, intervals=True))
     if output is not None:
-        (write_qrels if container(output) == "text" else write_frame)(labels, output)
+        of_nuggets = "iteration" in labels.columns
+        if container(output) == "text":
+            write_qrels(load_qrels(labels, labels="subtopic" if of_nuggets else None, report_null=False), output)
+        else:
+            write_frame(labels, output)
         labelled = labels.get_column("relevance").count()
         shared.say(
             f"{output}: documents: {labels.height:,}, with a label: {labelled:,}, "
             f"judges: {found.frame.get_column('judge').n_unique():,}, ties: {labels.get_column('tie').sum():,}"
         )
+        if of_nuggets:
+            shared.say(f"{output}: column 2 is the nugget; read it with --labels subtopic")
     if disputed is not None:
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         pooling.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
     if runs:
-        people, model = (aggregate(path, scale=scale, **rule | {"weights": None}) for path in grades)
+        people, model = (aggregate(path, scale=scale, urls=urls, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])
         _check_has_labels(model, grades[1:])
         _print_conclusions(people, model, systems, measure)

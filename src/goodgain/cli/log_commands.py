@@ -55,6 +55,9 @@ reading_options = shared.join_options(
         "--query-ids",
         help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
     ),
+    shared.choice_option(
+        "--order", ("time", "given"), "How the searches of several logs that --query-ids makes one query are ordered."
+    ),
     click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
     click.option("--citations", is_flag=True, help="Count citations in answers as results."),
     click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever."),

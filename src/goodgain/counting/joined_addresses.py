@@ -29,12 +29,12 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
-    known = None if judged is None else _select_addresses(judged.rows.get_column("doc_id"))
+    known = None if judged is None else select_addresses(judged.rows.get_column("doc_id"))
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
     found = {name: _list_addresses(run) for name, run in runs.items()}
     spellings = find_spellings(
-        _select_addresses(pl.concat([*found.values(), *([] if known is None else [known])])), known
+        select_addresses(pl.concat([*found.values(), *([] if known is None else [known])])), known
     )
     if spellings.is_empty():
         return judged, dict(runs)
@@ -57,8 +57,8 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
     """Return other labels with the ids of the qrels, where both spell the address of one page."""
-    known = _select_addresses(judged.rows.get_column("doc_id"))
-    ids = pl.concat([known, _select_addresses(people.rows.get_column("doc_id"))]).unique()
+    known = select_addresses(judged.rows.get_column("doc_id"))
+    ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
     spellings = find_spellings(ids, known)
     mapping = DocumentMap(spellings, of="qrels", chunks="repeat")
     return people if spellings.is_empty() else mapping.map_qrels(people, known.clear())
@@ -74,9 +74,9 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     ['https://a.org/x', 'b']
     """
     frame = spell_as_known(frame, known)
-    if "doc_id" not in known.columns or not len(pages := _select_addresses(known.get_column("doc_id"))):
+    if "doc_id" not in known.columns or not len(pages := select_addresses(known.get_column("doc_id"))):
         return frame
-    ids = _select_addresses(frame.get_column("doc_id"))
+    ids = select_addresses(frame.get_column("doc_id"))
     spellings = find_spellings(pl.concat([pages, ids]).unique(), pages)
     spellings = spellings.filter(~pl.col("chunk_id").is_in(pages.implode()))
     return frame.with_columns(pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()))
@@ -91,12 +91,13 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))
-    is_known = pl.lit(False) if known is None else pl.col("chunk_id").is_in(known.implode())
+    # a literal of one row is no key of sort_by in a group: Polars reads beyond it
+    is_known = pl.col("chunk_id").is_in((ids.clear() if known is None else known).implode())
     first = pl.col("chunk_id").sort_by(~is_known, "chunk_id").first().over("page")
     return table.with_columns(doc_id=first).filter(pl.col("chunk_id") != first).sort("chunk_id").drop("page")
 
 
-def _select_addresses(ids: pl.Series) -> pl.Series:
+def select_addresses(ids: pl.Series) -> pl.Series:
     found = ids.filter(ids.str.starts_with("http") | ids.str.starts_with("HTTP"))
     return found.gather(found.hash().arg_unique())  # five times as fast as unique
 
@@ -104,10 +105,10 @@ def _select_addresses(ids: pl.Series) -> pl.Series:
 def _list_addresses(run: Run | RunFile) -> pl.Series:
     """Return the addresses among the ids of a run."""
     if isinstance(run, RunFile):
-        ids = (_select_addresses(block.run.rows.get_column("doc_id")) for block in run.blocks())
-        return _select_addresses(pl.concat([*ids]))
+        ids = (select_addresses(block.run.rows.get_column("doc_id")) for block in run.blocks())
+        return select_addresses(pl.concat([*ids]))
     rows = nw.from_native(run.frame).select("doc_id")
-    return _select_addresses(
+    return select_addresses(
         collect(rows.unique() if run.lives_on_engine else rows).get_column("doc_id").cast(pl.String)
     )
 

@@ -386,7 +386,8 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """
     source = load_qrels(qrels, report_null=False)
     target = make_path(path, "the file of the qrels")
-    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
+    frame = source.rows if source.has_subtopics else source.frame
+    frame = frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
         notice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -13,7 +13,7 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
-from goodgain.judging.grade_table import DOCUMENT, Grades, read_grades
+from goodgain.judging.grade_table import DOCUMENT, WHOLE_DOCUMENT, Grades, read_grades
 from goodgain.judging.scales import SCALES, MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
 from goodgain.options import spell
 
@@ -45,6 +45,7 @@ def aggregate(
     map_first: bool = False,
     file_labels: Sequence[float] | None = None,
     weights: Mapping[str, float] | None = None,
+    urls: Literal["join", "keep"] = "join",
 ) -> pl.DataFrame:
     """Return one label per (query, document) from the grades of several judges.
 
@@ -63,11 +64,13 @@ def aggregate(
             a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
         weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
             judges of `label` may be named by their model alone.
+        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
 
     Returns:
         query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
         majority), n_judges (grades), n_null (rows without a grade), tie (whether no single grade is the most
-        frequent), in the order in which documents first come.
+        frequent), in the order in which documents first come. Grades of nuggets (autonuggetizer) are one row per nugget,
+        whose text is the column iteration: read them with `labels="subtopic"`, which gives a document its largest label.
 
     Raises:
         InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map,
@@ -86,7 +89,7 @@ def aggregate(
         raise InputError(f"{spell('map_first', True)} has no map to apply. Give {spell('map')} too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
-    read = read_grades(grades, scale=known)
+    read = read_grades(grades, scale=known, urls=urls)
     frame = read.frame
     if scale is None and map is None and file_labels is None:
         _warn_of_large_grades(frame.get_column("grade"))
@@ -172,15 +175,18 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
 
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
-    """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
+    """Return query_id, iteration (the subtopic, if a grade has one), doc_id, relevance, n_judges, n_null, tie."""
     found = frame.group_by("document", maintain_order=True).agg(
-        *(pl.col(name).first() for name in DOCUMENT),
+        pl.col("query_id").first(),
+        pl.col("subtopic").first().alias("iteration"),
+        pl.col("doc_id").first(),
         RULES[rule].cast(pl.Float64).alias("relevance"),
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )
     joined = found.join(count_ties(frame), on="document", how="left", maintain_order="left")
-    return joined.drop("document").with_columns(pl.col("tie").fill_null(False))
+    has_subtopics = (joined.get_column("iteration") != WHOLE_DOCUMENT).any()
+    return joined.drop("document", *["iteration"] * (not has_subtopics)).with_columns(pl.col("tie").fill_null(False))
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
@@ -203,7 +209,8 @@ def find_disputed(grades: Any) -> pl.DataFrame:
         *(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min()
     )
     found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
-    return found.filter(pl.col("tie") | (pl.col("apart") >= _APART)).select(DOCUMENT)
+    disputed = found.filter(pl.col("tie") | (pl.col("apart") >= _APART))
+    return disputed.select(DOCUMENT).unique(maintain_order=True)
 
 
 def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field

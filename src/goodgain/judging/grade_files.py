@@ -32,8 +32,8 @@ _SUPPORTED = {True: 3, False: 2}
 _SUPPORT = {"support", "partial_support", "not_support"}
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
-#: Grades of one source: query_id, doc_id, judge (only where the source names judges), grade (of any type) and row (its place);
-#: and how errors name a row.
+#: Grades of one source: query_id, doc_id, judge (only where the source names judges), subtopic (only where it grades nuggets),
+#: grade (of any type) and row (its place); and how errors name a row.
 OneSource = tuple[pl.DataFrame, RowSource]
 
 
@@ -142,7 +142,7 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
 def _read_json(path: Path, *, lines: bool) -> OneSource:
     """Read objects in long form or of OpenSearch's judgment lists: JSON Lines, or one object or a list of them."""
     unit = "line" if lines else "object"
-    rows = ObjectRows(_TYPES, partial(_refuse, f"{path}, {unit}"))
+    rows = ObjectRows(_TYPES | {"subtopic": pl.String}, partial(_refuse, f"{path}, {unit}"))
     for number, value in iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse):
         try:
             found = [*_grades_of(value)]
@@ -186,7 +186,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
             yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
         return
     if isinstance(value.get("nuggets"), list):
-        yield _grade_by_nuggets(value)
+        yield from _grade_nuggets(value)
         return
     if {"passage", "judgment"} <= value.keys() and "doc_id" not in value:
         raise ValueError(
@@ -205,20 +205,23 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     yield value if name == "grade" else {**value, "grade": value[name]}
 
 
-def _grade_by_nuggets(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the grade of a document whose nuggets autonuggetizer assigned: that of the best nugget it supports."""
+def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the grade of each nugget that autonuggetizer assigned to a document; 0 for a document without nuggets."""
     if "docid" not in value or "qid" not in value:
         raise ValueError(
             "has nuggets and no qid and docid: an answer's nuggets say nothing of documents; give what nuggetizer "
             "assign-retrieval wrote"
         )
-    grade = 0
+    document = {"query_id": value["qid"], "doc_id": value["docid"], "grade": 0}
     for nugget in value["nuggets"]:
-        support = nugget.get("assignment") if isinstance(nugget, dict) else None
+        named = nugget if isinstance(nugget, dict) else {}
+        support = named.get("assignment")
         if not isinstance(support, str) or support not in _SUPPORT:
             raise ValueError(f"has a nugget whose assignment is not {', '.join(sorted(_SUPPORT))}")
-        if support == "support":
-            grade = max(grade, _SUPPORTED[nugget.get("importance") == "vital"])
-        elif support == "partial_support":
-            grade = max(grade, 1)
-    return {"query_id": value["qid"], "doc_id": value["docid"], "grade": grade}
+        if not isinstance(named.get("text"), str):
+            raise ValueError("has a nugget without a text")
+        is_vital = named.get("importance") == "vital"
+        grade = {"support": _SUPPORTED[is_vital], "partial_support": 1}.get(support, 0)
+        yield document | {"subtopic": named["text"], "grade": grade}
+    if not value["nuggets"]:
+        yield document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.counting.joined_addresses import find_spellings, select_addresses
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, stem
@@ -20,12 +22,13 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
 from goodgain.judging.scales import SCALES, Scale
-from goodgain.options import spell
+from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
-#: What is judged.
+#: What is judged, and column 2 of qrels for a whole document.
 DOCUMENT = ["query_id", "doc_id"]
+WHOLE_DOCUMENT = "0"
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,9 @@ class Grades:
     """Grades of several judges.
 
     Attributes:
-        frame: query_id, doc_id, judge, grade (Float64, null where the judge gave none), source and row (their place), and
-            document (a number for each (query, document), from 0 in the order in which they first come); in the order of
-            the sources, then of their rows.
+        frame: query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the
+            judge gave none), source and row (their place), and document (a number for each (query, document, subtopic), from
+            0 in the order in which they first come); in the order of the sources, then of their rows.
         sources: how errors name the rows of each source.
         ordered: whether the rows have an order: those of DuckDB and Spark have none.
     """
@@ -56,13 +59,14 @@ class Grades:
             raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
 
 
-def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
+def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS["urls"].default) -> Grades:
     """Read grades from any source.
 
     Args:
         source: a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}, whose names are the judges
             where a source names none. Else the stem of a file does. `Grades` are returned as they are.
         scale: what the grades must be on.
+        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
 
     Raises:
         InputError: a source cannot be read, a judge gave two grades to one document, or a grade is not on the scale.
@@ -82,14 +86,18 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
             source=pl.lit(number, pl.Int64),
             row=pl.col("row").cast(pl.Int64),
         )
-        frames.append(frame.select(*DOCUMENT, "judge", "grade", "source", "row"))
+        subtopic = pl.col("subtopic") if "subtopic" in frame.columns else pl.lit(None, pl.String)
+        frame = frame.with_columns(subtopic.fill_null(WHOLE_DOCUMENT).alias("subtopic"))
+        frames.append(frame.select(*DOCUMENT, "subtopic", "judge", "grade", "source", "row"))
         rows.append(origins)
     if not any(map(len, frames)):
         raise InputError(f"{rows[0].label}: has no grades. Give a source that has some")
-    whole = pl.concat(frames)
+    check_choice("urls", urls)
+    whole = _join_addresses(pl.concat(frames)) if urls == "join" else pl.concat(frames)
     # grouping by the number of a document is several times faster than by two texts
-    documents = whole.select(DOCUMENT).unique(maintain_order=True).with_row_index("document")
-    numbered = whole.join(documents, on=DOCUMENT, how="left", maintain_order="left")
+    key = [*DOCUMENT, "subtopic"]
+    documents = whole.select(key).unique(maintain_order=True).with_row_index("document")
+    numbered = whole.join(documents, on=key, how="left", maintain_order="left")
     grades = Grades(numbered, rows, all(_has_order(one) for _, one in named))
     if scale is not None:
         shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
@@ -97,6 +105,25 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
         grades.check_among(grades.frame.get_column("grade"), scale.grades, remedy)
     _check_once(grades)
     return grades
+
+
+def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
+    """Return grades in which each web page has one id, the smallest that spells its address."""
+    spellings = find_spellings(select_addresses(grades.get_column("doc_id")), None)
+    if spellings.is_empty():
+        return grades
+    other, one = spellings.row(0)
+    notice(
+        f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
+        f"{other} for {one}). {spell('urls', 'keep')} keeps them apart."
+    )
+    of_judge = [*DOCUMENT, "subtopic", "judge"]
+    joined = grades.with_columns(
+        pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()), spelled="doc_id"
+    )
+    is_one = pl.col("spelled").n_unique().over(of_judge) == 1
+    is_largest = pl.col("grade").fill_null(-math.inf).rank("ordinal", descending=True).over(of_judge) == 1
+    return joined.filter(is_one | is_largest).drop("spelled")
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:

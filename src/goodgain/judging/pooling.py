@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
-from goodgain.counting.joined_addresses import spell_like
+from goodgain.counting.joined_addresses import join_addresses, spell_like
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
@@ -50,6 +50,7 @@ def pool(
     sample_queries: int | None = None,
     seed: int = 42,
     columns: Columns | None = None,
+    urls: Literal["join", "keep"] = "join",
 ) -> pl.DataFrame:
     """Return the unjudged documents among the first k results of any iteration of any run.
 
@@ -68,6 +69,7 @@ def pool(
             labels can be trusted.
         seed: of the draw.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        urls: join: addresses of one web page are one document; or keep.
 
     Returns:
         query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
@@ -93,10 +95,14 @@ def pool(
     judged = None if qrels is None else load_qrels(qrels, columns=columns)
     found = []
     asked: set[str] = set()
+    opened: dict[str, Run | RunFile] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                searched = open_run(run, columns=columns)
+                opened[name] = open_run(run, columns=columns)
+        judged, opened = join_addresses(judged, opened, urls)
+        for name, searched in opened.items():
+            with notices.of(name):
                 check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
                 check_iterations(searched, needed=not flattened)
                 selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)

@@ -82,6 +82,8 @@ class Summary(msgspec.Struct):
     joined_by_question: int = 0
     joined_to_none: int = 0
     earlier_by_id: bool = False
+    joined_logs: int = 0
+    queries_of_logs: int = 0
     own_ids: int = 0
     ids_from: str = ""
     unnamed: int = 0
@@ -182,6 +184,9 @@ class Summary(msgspec.Struct):
                 f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
                 f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
             )
+        if self.joined_logs:
+            joined = count_of(self.queries_of_logs, "query", "queries")
+            yield f"logs that {spell('query_ids')} joins: {self.joined_logs} are {joined}"
         if self.ids_from:
             yield f"query ids from `{self.ids_from}`"
         if self.unnamed:

@@ -45,6 +45,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     parse: Parse | None = None,
     query_id: QueryId | None = None,
     query_ids: Any = None,
+    order: Literal["time", "given"] = "time",
     query_text: str | None = None,
     citations: bool = False,
     unrecorded: Literal["raise", "empty", "skip"] = "raise",
@@ -73,7 +74,8 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         query_id: a field path, which comes before the trace's own id; for traces without an id also a constant, or a
             function of the trace; None: the file's name.
         query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
-            and log (the id, file name or session of the log).
+            and log (the id, file name or session of the log). Several logs of one system with one id are one query.
+        order: of the searches of such logs: time, or given (log by log).
         query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
         citations: count the citations of an answer as the results of a search without recorded results.
         unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
@@ -114,7 +116,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     """
     options = ReadOptions(
         format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
-        query_ids=None if query_ids is None else read_query_ids(query_ids), query_text=query_text,
+        query_ids=None if query_ids is None else read_query_ids(query_ids), order=order, query_text=query_text,
         citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
         uses=uses,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from goodgain.options import spell
 from goodgain.traces.conversations.record_tree import follow_path
 from goodgain.traces.conversations.turns_and_calls import add_usages
 from goodgain.traces.expected_values import format_place, parse_time
-from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
 from goodgain.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
@@ -100,6 +100,32 @@ def _join_turns(turns: list[Turn]) -> Turn:
         cited=[one for turn in turns for one in turn.cited],
         opens_are_known=all(known) if known else None,
     )
+
+
+def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
+    """Return the traces of several logs, which are one query, as one trace: their steps by time, or log by log."""
+    for call in (call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls):
+        call.name_called_tool(options.tool_rule)
+    used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
+    turn = _join_turns([turn for _, turn in used])
+    if options.order == "time":
+        begun = {id(step): time for trace, turn in used for step, time in _time_steps(trace, turn)}
+        turn.steps.sort(key=lambda step: begun[id(step)])
+    unknown = tuple(item for trace in traces for item in trace.unknown)
+    return replace(traces[0], turns=[turn], unknown=unknown, record=traces[-1].record, outcomes=traces[-1].outcomes)
+
+
+def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
+    """Yield each step with its time; a step without one has that of the step before."""
+    clock = parse_time(turn.time)
+    for step in turn.steps:
+        clock = parse_time(step.time) or clock
+        if clock is None and step.calls:
+            raise InputError(
+                f"{format_place(trace.at)}: has no times, so the order of its searches and those of the other logs of its query "
+                f"is not known; name the logs in their order, and pass {spell('order', 'given')}"
+            )
+        yield step, clock.timestamp() if clock else 0.0
 
 
 def _set_question(trace: Trace, used: Turn, path: str) -> None:

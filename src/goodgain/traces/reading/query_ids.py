@@ -254,6 +254,12 @@ def name_log(trace: Trace, name: str) -> str:
     return name if trace.number is None else f"{name}-{trace.number}"
 
 
+def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
+    """Return the id that a table gives a trace by its own id, its name, its file's name or its session."""
+    names = (trace.query_id, name_log(trace, name), name, trace.session_id)
+    return next((table[known] for known in names if known is not None and known in table), None)
+
+
 def _choose_query_id(
     trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
 ) -> tuple[str, str]:
@@ -262,9 +268,8 @@ def _choose_query_id(
     if (table := options.query_ids) is not None:
         if (query_id := table.get(question.key) or table.get(query.own_id or "")) is not None:
             return query_id, "table"
-        for known in (trace.query_id, log, name, trace.session_id):
-            if known is not None and known in table:
-                return table[known] + number, "table"
+        if (of_log := find_id_of_log(trace, table, name)) is not None:
+            return of_log + number, "table"
     own, chosen = trace.query_id if query.own_id is None else query.own_id, options.query_id
     has_field = isinstance(chosen, str) and follow_path(trace.record, chosen) is not ABSENT
     if own is not None and not (has_field and own == trace.query_id):

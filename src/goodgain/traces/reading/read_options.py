@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from goodgain.errors import InputError
 from goodgain.options import spell
+from goodgain.traces.input.logs_and_archives import base_name
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
@@ -21,6 +24,7 @@ QueryIds = Mapping[bytes | str, str]
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "turns": ("last", "searching", "all", "joined"),
     "iteration": (None, "step", "call"),
+    "order": ("time", "given"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
     **dict.fromkeys(("citations", "reranked", "strict", "costs", "uses"), (True, False)),
@@ -41,6 +45,7 @@ class ReadOptions:
     parse: Parse | None = None
     query_id: QueryId | None = None
     query_ids: QueryIds | None = None
+    order: Literal["time", "given"] = "time"
     query_text: str | None = None
     citations: bool = False
     unrecorded: Literal["raise", "empty", "skip"] = "raise"
@@ -83,6 +88,14 @@ class ReadOptions:
         """Whether a tool searches, by `tools`."""
         return make_tool_predicate(self.tools)
 
+    @cached_property
+    def ids_of_several_logs(self) -> frozenset[str]:
+        """The ids that `query_ids` gives more than one log; if each turn is a query, none."""
+        ids = self.query_ids or {}
+        logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
+        counts = Counter(query_id for _, query_id in logs if self.turns != "all")
+        return frozenset(query_id for query_id, count in counts.items() if count > 1)
+
     @property
     def opens_named(self) -> bool:
         """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
@@ -94,6 +107,6 @@ class ReadOptions:
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)
-            if field.name in ("turns", "iteration", "citations", "unrecorded", "errors", "reranked", "tools")
+            if field.name in ("turns", "iteration", "order", "citations", "unrecorded", "errors", "reranked", "tools")
             and getattr(self, field.name) != field.default
         ]

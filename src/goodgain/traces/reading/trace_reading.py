@@ -18,8 +18,14 @@ from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, count_unknown, read_queries
-from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_log, name_queries, name_run
+from goodgain.traces.reading.queries_and_costs import (
+    UnrecordedError,
+    check_blank,
+    count_unknown,
+    join_logs,
+    read_queries,
+)
+from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, find_id_of_log, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.traces.reading.results_table import ResultRows
@@ -30,7 +36,7 @@ from goodgain.traces.reading.trace_files_and_tasks import (
     map_in_processes,
     plan_tasks,
 )
-from goodgain.traces.reading_summary import Summary
+from goodgain.traces.reading_summary import RunName, Summary
 from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tools import check_tools_called
 
@@ -71,7 +77,9 @@ def read_batches(
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
-    tasks = plan_tasks(files)
+    tasks = (
+        iter([files]) if options.ids_of_several_logs else plan_tasks(files)
+    )  # logs of one query are read in one task
     read = partial(_read_task, options=options, finish=finish)
     by_task = map(read, tasks) if jobs == 1 else map_in_processes(partial(_read_whole_task, read), tasks, jobs)
     for batch in chain.from_iterable(by_task):
@@ -98,9 +106,15 @@ def _read_task(
 ) -> Iterator[TraceBatch[Value]]:
     summary, rows, size = Summary(), ResultRows(), 0
     names: list[NamedQuery] = []
+    of_query: dict[tuple[str | None, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
     for file in files:
         begun = 0
         for trace, trace_format, name, read in _read_file(file, options, summary):
+            shared = options.ids_of_several_logs and find_id_of_log(trace, options.query_ids or {}, name)
+            if shared and shared in options.ids_of_several_logs:
+                run = name_run(trace, file.system, options)
+                of_query.setdefault((shared, run), []).append((trace, trace_format, file.system, name))
+                continue
             with _skip_errors(options, summary, trace.query_id or name_log(trace, name)):
                 names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
@@ -109,6 +123,13 @@ def _read_task(
                 yield TraceBatch(finish(rows), size, names, summary.pop_counts())
                 rows, names, size, begun = ResultRows(), [], 0, read
         size += max(file.size - begun, 0)
+    for (query_id, _), logs in of_query.items():
+        traces, (_, trace_format, system, name) = [trace for trace, *_ in logs], logs[0]
+        with _skip_errors(options, summary, query_id):
+            trace = join_logs(traces, options) if len(traces) > 1 else traces[0]
+            names += _add_trace(trace, trace_format, system, name, options, rows, summary)
+            summary.joined_logs += len(traces) * (len(traces) > 1)
+            summary.queries_of_logs += len(traces) > 1
     yield TraceBatch(finish(rows), size, names, summary.pop_counts())
 
 
