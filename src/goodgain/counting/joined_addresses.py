@@ -91,7 +91,7 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))
-    # a literal of one row is no key of sort_by in a group: Polars reads beyond it
+    # not a literal: as a key of sort_by within a group, Polars reads beyond its one row
     is_known = pl.col("chunk_id").is_in((ids.clear() if known is None else known).implode())
     first = pl.col("chunk_id").sort_by(~is_known, "chunk_id").first().over("page")
     return table.with_columns(doc_id=first).filter(pl.col("chunk_id") != first).sort("chunk_id").drop("page")
