@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.comparing.absent_queries import Unread, describe_absent, describe_verdicts
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_incomparable, describe_shared_queries, list_notes
 from goodgain.comparing.comparison_question import BASELINE, Question
 from goodgain.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
+from goodgain.comparing.lost_queries import LostQueries, Unread, describe_absent, describe_verdicts
 from goodgain.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
 from goodgain.comparing.replicate_tables import (
@@ -36,13 +36,6 @@ from goodgain.measures.replicate_scores import average_scores, sign_reading
 from goodgain.measures.scores import Scores
 
 _VALUES = ("query_id", "measure", "system", "value")
-
-
-class LostQueries(NamedTuple):
-    """The name of a run -> the queries that convert could not read for it, and those that broke off in it."""
-
-    unread: Mapping[str, Unread]
-    incomplete: Mapping[str, pl.Series]
 
 
 def compare_scores(

@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.difference_bounds import ScoredRun, find_added
-from goodgain.comparing.incomplete_runs import count_as_empty
+from goodgain.comparing.lost_queries import count_as_empty
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide, find_incomparable
 from goodgain.comparing.required_lines import Requirement, parse_requirement
