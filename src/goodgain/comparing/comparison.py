@@ -113,10 +113,10 @@ class Comparison:
     def groups(self) -> pl.DataFrame | None:
         if self.members is None:
             return None
-        better, tables = dict(self.means.select("measure", "better").iter_rows()), []
+        tables = []
         for (group,), of in self.members.group_by("group", maintain_order=True):
             is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()}, better)
+            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()})
             tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
         return self.question.decide(pl.concat(tables), self.scores)
 

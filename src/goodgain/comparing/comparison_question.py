@@ -17,12 +17,13 @@ from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide, find_incomparable
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
+from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.measures.scores import Scores
@@ -148,9 +149,16 @@ class Question:
         """The measures, and the counts that a comparison of them needs."""
         return add_counts(self.asked)
 
-    def test(self, matrices: Mapping[str, Matrix], better: Mapping[str, str | None]) -> pl.DataFrame:
+    @cached_property
+    def better(self) -> dict[str, str | None]:
+        """The better direction of each measure and outcome."""
+        outcomes = [] if self.table is None else self.table.columns[2:]
+        directions = {str(measure): find_direction(measure) for measure in self.asked}
+        return directions | {name: FUNNEL.get(name, "up") for name in outcomes}
+
+    def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
         """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
-        return compare_pairs(matrices, better, self.systems, self.pairs, self.settings)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         """Correct the p-values, and add the verdicts; `scores` are those of each system."""
