@@ -27,9 +27,9 @@ from goodgain.measures.names import Measures, parse_measures
 from goodgain.options import check_whole_number, spell
 from goodgain.reporting.counted_runs import SystemCounts
 from goodgain.reporting.spends import (
+    OVER,
     Spends,
     check_costs_of_runs,
-    check_over,
     choose_spends,
     find_spends,
     list_values_at_spends,
@@ -38,23 +38,10 @@ from goodgain.reporting.spends import (
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
 
-_COLUMNS = {
-    "system": pl.String,
-    "measure": pl.String,
-    "iteration": pl.Int64,
-    "mean": pl.Float64,
-    "searching": pl.Int64,
-    "queries": pl.Int64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "coverage": pl.Float64,
-}
-_SPEND_COLUMNS = {
-    **{name: _COLUMNS[name] for name in ("system", "measure")},
-    "over": pl.String,
-    "spend": pl.Float64,
-    **{name: _COLUMNS[name] for name in ("mean", "searching", "queries", "low", "high")},
-}
+_POINT = {"system": pl.String, "measure": pl.String}
+_MEAN = {"mean": pl.Float64, "searching": pl.Int64, "queries": pl.Int64, "low": pl.Float64, "high": pl.Float64}
+_COLUMNS = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
+_SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 #: The columns that a system of several runs adds.
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
 
@@ -68,7 +55,18 @@ def check_curve_options(
     """Raise `InputError` for options of a curve that are out of range, or do not go together."""
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
-    check_over(over, costs, at, upto)
+    if over is None:
+        for name, value in (("costs", costs), ("at", at)):
+            if value is not None:
+                raise InputError(f"{spell(name)}: needs {spell('over')}, one of {', '.join(OVER)}.")
+    elif over not in OVER:
+        raise InputError(f"{spell('over', over)}: give one of {', '.join(OVER)}.")
+    elif upto is not None:
+        remedy = f"With {spell('over')}, give the spends with {spell('at')}."
+        raise InputError(f"{spell('upto')}: is for a curve over iterations. {remedy}")
+    elif OVER[over] is None and costs is None:
+        told = f"{spell('over', over)}: needs {spell('costs')}"
+        raise InputError(f"{told}, the file that goodgain convert --costs writes.")
     check_costs_of_runs(costs, runs)
 
 
@@ -108,11 +106,7 @@ def tabulate_curve(
 
 
 def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
-    """Return the measures of a curve, without a cutoff.
-
-    Raises:
-        MeasureError: a measure is not ours, has an @, or has no value per iteration.
-    """
+    """Return the measures of a curve, without a cutoff, or raise `MeasureError`."""
     asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
     if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
         raise MeasureError(f"{without} has no value per iteration. Leave it out.")
@@ -133,8 +127,7 @@ def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
 
 
 def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
-    """Return N for each judged query; it is the same for every threshold."""
-    return next(iter(counts.values())).pools.get_column("N")
+    return next(iter(counts.values())).pools.get_column("N")  # the same for every threshold
 
 
 #: A place of the curve of a run: its columns, the values of all queries by measure, and which queries still search.
@@ -162,7 +155,6 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the spends of a run."""
     values = make_finite(running_values(measures, counts))
     before = {str(measure): math.nan if measure.declaration.null_if else 0.0 for measure in measures}
     for spend, found, searching in list_values_at_spends(values, spends, chosen, before):

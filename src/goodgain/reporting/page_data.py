@@ -23,8 +23,7 @@ from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel, add_uses
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
-from goodgain.reporting.page_headline import Opening, describe_query
-from goodgain.reporting.page_sentences import PLACES
+from goodgain.reporting.page_sentences import PLACES, Opening, describe_query
 
 #: The counts of an iteration, in the order of their codes.
 KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")
@@ -36,20 +35,37 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
+class Findings:
+    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
 
     Attributes:
         opening: what the page says first.
+        comparison: that of all systems with the first one, on the measures of the report, and at first of the tiles; None for
+            one system.
+        searches: what `tabulate_searches` returns.
+    """
+
+    opening: Opening
+    comparison: Comparison | None
+    searched: Mapping[str, Searched]
+    curves: pl.DataFrame
+    recalls: pl.DataFrame
+    ledgers: Mapping[str, pl.DataFrame]
+    searches: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Evidence(Findings):
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
+
+    Attributes:
         measures: name -> better direction, of the measures to list.
         explained: the measure whose differences are explained, with its parts.
-        comparison: that of all systems with the base; None for one system.
         explanations: each other system -> the explanation of its difference from the base.
         iterations: the columns of `Explanation.iterations`, of all systems.
         uses: what `funnel` takes, or None. funnel: what it returned.
         texts: query_id -> text.
         groups: query_id, group; None without groups.
-        searches: what `tabulate_searches` returns.
         details: for how many queries all results are listed.
         words: word -> its meaning.
         command: how to make the report again.
@@ -57,12 +73,9 @@ class Evidence:
     """
 
     qrels: Qrels
-    opening: Opening
     measures: Mapping[str, str | None]
     explained: Parts
     scores: Mapping[str, Scores]
-    comparison: Comparison | None
-    searched: Mapping[str, Searched]
     explanations: Mapping[str, Explanation]
     iterations: pl.DataFrame
     results: Results
@@ -70,10 +83,6 @@ class Evidence:
     funnel: Funnel | None
     texts: Mapping[str, str]
     groups: pl.DataFrame | None
-    curves: pl.DataFrame
-    recalls: pl.DataFrame
-    ledgers: Mapping[str, pl.DataFrame]
-    searches: pl.DataFrame
     details: int
     words: Mapping[str, str]
     command: str
@@ -89,67 +98,74 @@ class Evidence:
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """What `list_queries` returns."""
-        return list_queries(self)
+        """A row for each query, measure and system: query_id, query_text, groups, measure, system, value.
+
+        With two systems or more also difference (from the base; null for the base) and, of the explained measure, cause and
+        first_differing_iteration (null where the first runs differ the other way than the means).
+        """
+        ids = self.qrels.query_ids
+        frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in self.scores.items())
+        values = pl.concat(frames).select("query_id", "measure", "system", "value")
+        parts = []
+        for measure, matrix in arrange_values(values, self.measures, self.systems, ids).items():
+            for k, name in enumerate(self.systems):
+                columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
+                if k:
+                    columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
+                part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
+                if k and measure == str(self.explained.measure):
+                    causes = find_main_causes(Account(self.explanations[name]), self.explained)
+                    causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
+                    part = part.join(causes, on="query_id", how="left", maintain_order="left")
+                    # The first runs of two systems can differ the other way than the means over their runs.
+                    agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
+                    is_told = agrees & (pl.col("difference") != 0)
+                    part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
+                    part = part.drop("of_first_runs")
+                parts.append(part)
+        table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
+        about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
+        if self.groups is not None:
+            about["groups"] = [", ".join(names) for names in _list_groups(self)]
+        named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
+        first = [*about, "measure", "system", "value"]
+        joined = named.join(table, on="query_id", how="left", maintain_order="left")
+        return joined.select(*first, pl.exclude(first))
 
     @cached_property
     def changed(self) -> list[str]:
-        """The queries that changed most in the explained measure; of one system those with the lowest values."""
-        return _sort_by_change(self)
+        """The queries by the size of their change in the explained measure, with losses before gains of the same size.
+
+        The first one changed most in the pair of the headline. Of one system the lowest values come first.
+        """
+        rows = self.queries.filter(measure=str(self.explained.measure))
+        if self.comparison is None:
+            return rows.sort("value", nulls_last=True, maintain_order=True).get_column("query_id").to_list()
+        sign = -1 if self.explained.measure.declaration.better == "down" else 1
+        others = rows.filter(pl.col("system") != self.systems[0])
+
+        def sort(pairs: pl.DataFrame) -> pl.Series:
+            change = pairs.group_by("query_id", maintain_order=True).agg(
+                largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
+            )
+            by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
+            return by.get_column("query_id")
+
+        first = sort(others.filter(system=self.opening.lead)).head(1)
+        return [*dict.fromkeys([*first, *sort(others)])]
 
     def describe_query(self) -> str | None:
         """Return which query to look at first; None if no query differs."""
         measure, first = str(self.explained.measure), self.changed[0]
         rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
         shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}
-        differs = self.comparison is None or rows[self.opening.lead]["difference"]
-        return (
-            describe_query(measure, first, self.texts.get(first), shown)
-            if differs and None not in shown.values()
-            else None
-        )
+        if None in shown.values() or (self.comparison is not None and not rows[self.opening.lead]["difference"]):
+            return None
+        return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
         """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
         return f"Of the first runs: {text}" if self.has_replicates else text
-
-
-def list_queries(of: Evidence) -> pl.DataFrame:
-    """Return a row for each query, measure and system.
-
-    Returns:
-        query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
-        for the base) and, of the explained measure, cause and first_differing_iteration (null where the first runs differ
-        the other way than the means).
-    """
-    ids = of.qrels.query_ids
-    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
-    values = pl.concat(frames).select("query_id", "measure", "system", "value")
-    parts = []
-    for measure, matrix in arrange_values(values, of.measures, of.systems, ids).items():
-        for k, name in enumerate(of.systems):
-            columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
-            if k:
-                columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
-            part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
-            if k and measure == str(of.explained.measure):
-                causes = find_main_causes(Account(of.explanations[name]), of.explained)
-                causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
-                part = part.join(causes, on="query_id", how="left", maintain_order="left")
-                # The first runs of two systems can differ the other way than the means over their runs.
-                agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
-                is_told = agrees & (pl.col("difference") != 0)
-                part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
-                part = part.drop("of_first_runs")
-            parts.append(part)
-    table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
-    about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
-    if of.groups is not None:
-        about["groups"] = [", ".join(names) for names in _list_groups(of)]
-    named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
-    first = [*about, "measure", "system", "value"]
-    joined = named.join(table, on="query_id", how="left", maintain_order="left")
-    return joined.select(*first, pl.exclude(first))
 
 
 def build_data(of: Evidence) -> dict[str, Any]:
@@ -216,28 +232,6 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
         lengths.append(counted.get_column("len").fill_null(0).to_list())
         codes.append(of_one.get_column("code").to_list())
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
-
-
-def _sort_by_change(of: Evidence) -> list[str]:
-    """Return the queries by the size of their change in the explained measure, with losses before gains of the same size.
-
-    The first one changed most in the pair of the headline. Of one system the lowest values come first.
-    """
-    rows = of.queries.filter(measure=str(of.explained.measure))
-    if of.comparison is None:
-        return rows.sort("value", nulls_last=True, maintain_order=True).get_column("query_id").to_list()
-    sign = -1 if of.explained.measure.declaration.better == "down" else 1
-    others = rows.filter(pl.col("system") != of.systems[0])
-
-    def sort(pairs: pl.DataFrame) -> pl.Series:
-        change = pairs.group_by("query_id", maintain_order=True).agg(
-            largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
-        )
-        by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
-        return by.get_column("query_id")
-
-    first = sort(others.filter(system=of.opening.lead)).head(1)
-    return [*dict.fromkeys([*first, *sort(others)])]
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:

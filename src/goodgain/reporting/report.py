@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.causes import Parts, Searched, divide_measure
+from goodgain.comparing.causes import Parts, divide_measure
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
 from goodgain.comparing.explanation import explain_systems
@@ -38,20 +38,22 @@ from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import check_whole_number, spell
-from goodgain.reporting.page_data import Evidence, build_data
-from goodgain.reporting.page_headline import TILES, Opening, build_tiles, describe_headline
+from goodgain.reporting.page_data import Evidence, Findings, build_data
 from goodgain.reporting.page_pictures import draw_all
 from goodgain.reporting.page_sentences import (
     PLACES,
+    TILES,
+    build_tiles,
     describe_comparison,
     describe_explanation,
     describe_funnel,
+    describe_headline,
     describe_method,
     describe_one,
     describe_words,
     list_doubts,
 )
-from goodgain.reporting.search_costs import build_cost_table, build_search_tables
+from goodgain.reporting.spends import build_cost_table, build_search_tables
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
@@ -124,21 +126,6 @@ class Plan(NamedTuple):
         return cutoff, parse_measures(" ".join(TILES).format(i=cutoff), rel=self.good)
 
 
-class Findings(NamedTuple):
-    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
-
-    `comparison` is that of all systems with the first one, on the measures of the report and of the tiles; None for one system.
-    """
-
-    opening: Opening
-    comparison: Comparison | None
-    searched: Mapping[str, Searched]
-    curves: pl.DataFrame
-    recalls: pl.DataFrame
-    ledgers: Mapping[str, pl.DataFrame]
-    searches: pl.DataFrame
-
-
 def gather_evidence(
     qrels: Qrels,
     plan: Plan,
@@ -160,14 +147,13 @@ def gather_evidence(
     pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
     uses = None if uses is None else read_uses_of([base, *others], uses)
     texts = None if queries is None else read_queries(queries)
+    comparison = None if of.comparison is None else _leave_out_tiles(of.comparison, [*map(str, plan.measured)])
     return Evidence(
+        **vars(replace(of, comparison=comparison)),
         qrels=qrels,
-        opening=of.opening,
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
         scores=of.opening.scores,
-        comparison=None if of.comparison is None else _leave_out_tiles(of.comparison, [*map(str, plan.measured)]),
-        searched=of.searched,
         explanations={
             name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
         },
@@ -177,10 +163,6 @@ def gather_evidence(
         funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
-        curves=of.curves,
-        recalls=of.recalls,
-        ledgers=of.ledgers,
-        searches=of.searches,
         details=min(details, len(qrels.query_ids)),
         words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
         command=command or "Made in Python from data in memory.",

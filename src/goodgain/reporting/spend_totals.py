@@ -94,7 +94,6 @@ class _Found(NamedTuple):
 
     @classmethod
     def of(cls, runs: Sequence[Counts]) -> _Found:
-        """Return what stands in ledgers and pools."""
         pools = runs[0].pools.select("query_id", "N").with_row_index("query")
         lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
         rows = pl.concat([run.ledger.select("query_id", "iteration", "G", "GR") for run in runs])
@@ -137,18 +136,15 @@ def _divide(sums: Matrix) -> Vector:
 
 
 def _find_enough(sums: Matrix) -> Vector:
-    """Return the first iteration with 95 % of the last gain."""
     return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - RESIDUE))
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
-    """Return the first column that holds, of each row."""
     first: Vector = holds.argmax(axis=1).astype(np.float64)
     return first
 
 
 def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
-    """Yield the searches after which 95 % of the gain is there, and those that are worth a price."""
     yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
     if price is None:
         return
@@ -244,7 +240,6 @@ def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:
 
 
 def _tabulate_queries(one: _Quantity, query_ids: pl.Series) -> pl.DataFrame:
-    """Return the value of each query."""
     value = pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan))
     return pl.select(system=pl.lit(one.system), query_id=query_ids, quantity=pl.lit(one.name), value=value)
 
