@@ -100,8 +100,13 @@ def compare_pairs(
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
     tested: dict[int, dict[str, float]] = {}
-    for at in _group_by_queries(matched):
-        tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
+    by_queries: dict[int, list[int]] = {}
+    for k, of in enumerate(matched):
+        by_queries.setdefault(of.shape[1], []).append(k)
+    for same in by_queries.values():
+        for start in range(0, len(same), _ROWS):
+            at = same[start : start + _ROWS]
+            tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
@@ -146,15 +151,6 @@ def arrange_values(
     return found
 
 
-def _group_by_queries(matched: Sequence[Matrix]) -> Iterator[list[int]]:
-    """Yield the positions of pairs to test together: their number of queries is equal, and `_ROWS` limits their size."""
-    by_queries: dict[int, list[int]] = {}
-    for k, of in enumerate(matched):
-        by_queries.setdefault(of.shape[1], []).append(k)
-    for at in by_queries.values():
-        yield from (at[start : start + _ROWS] for start in range(0, len(at), _ROWS))
-
-
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
     """Yield for each pair its means, difference, interval, p-values, effect and signs.
 
@@ -167,13 +163,14 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
         low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **sampling)
         p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
         effect = compute_effect_size(stacked)
-    differences = _average_differences(stacked)
-    for k, of in enumerate(matched):
+    sizes = average_rows(np.abs(stacked))
+    for k, (of, difference) in enumerate(zip(matched, average_rows(stacked), strict=True)):
         mean, mean_against = average_rows(of)
         yield {
             "mean": mean,
             "mean_against": mean_against,
-            "difference": differences[k],
+            # A mean at rounding level counts as 0, as that of 0.3 - 0.2 and 0 - 0.1.
+            "difference": 0.0 if abs(difference) <= RESIDUE * sizes[k] else difference,
             "low": low[k],
             "high": high[k],
             "p_t": p_t[k],
@@ -190,12 +187,6 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     """Return the mean of each row, by exact summation; NaN without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
-
-
-def _average_differences(differences: Matrix) -> list[float]:
-    """Return the means of the differences. Means at rounding level count as 0, as that of 0.3 - 0.2 and 0 - 0.1."""
-    means = zip(average_rows(differences), average_rows(np.abs(differences)), strict=True)
-    return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
 def decide(

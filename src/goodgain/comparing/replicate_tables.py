@@ -14,7 +14,9 @@ from goodgain.comparing.rendering import count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
     POWER,
+    Flips,
     Noise,
+    Spread,
     compute_detectable_difference,
     compute_power,
     compute_queries_needed,
@@ -34,28 +36,21 @@ if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison
 
 _REPLICATES = {
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("system", "measure"), pl.String),
     "replicates": pl.Int64,
-    **dict.fromkeys(("mean", "within", "between", "icc", "best", "worst", "oracle_pick"), pl.Float64),
+    **dict.fromkeys(Spread._fields, pl.Float64),
 }
 _NOISE = {
-    "system": pl.String,
-    "against": pl.String,
-    "measure": pl.String,
-    "floor": pl.Float64,
-    "two_single_runs": pl.Float64,
+    **dict.fromkeys(("system", "against", "measure"), pl.String),
+    **dict.fromkeys(("floor", "two_single_runs"), pl.Float64),
 }
 _FLIPS = {
-    "system": pl.String,
-    "requirement": pl.String,
+    **dict.fromkeys(("system", "requirement"), pl.String),
+    **dict.fromkeys(Flips._fields, pl.Float64),
     "k": pl.Int64,
-    **dict.fromkeys(("pass_at_k", "pass_all_k", "flip_rate", "ever_flips"), pl.Float64),
 }
 _DETECTABLE = {
-    "measure": pl.String,
-    "system": pl.String,
-    "against": pl.String,
+    **dict.fromkeys(("measure", "system", "against"), pl.String),
     "difference": pl.Float64,
     "queries": pl.Int64,
     "power": pl.Float64,

@@ -17,7 +17,6 @@ from goodgain.comparing.required_lines import Requirement, is_equal, parse_requi
 from goodgain.comparing.statistical_tests import (
     Matrix,
     Settings,
-    Vector,
     correct_by_holm,
     count_least_queries,
     run_randomisation_test,
@@ -274,7 +273,7 @@ def _check_line(
         has_noise = line.noise != 0 and other is not None and queries > 0
         floor = _find_floor(line, noise, system, other) if has_noise else 0.0
         differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
-        p = float(_run_test(differences, settings, other is None)[0])
+        p = _run_test(differences, settings, other is None)
         compared = {system, other or system}
         has_value = queries > 0 and found_nothing.isdisjoint(compared)
         value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
@@ -297,15 +296,13 @@ def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, base
     return float(found.item(0, "floor"))
 
 
-def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vector:
-    """Return p of each row: of a t-test against a number, of the randomisation test against a baseline.
+def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> float:
+    """Return p of one row: of a t-test against a number, of the randomisation test against a baseline.
 
     If all queries differ equally from a number, the randomisation test stands in for the t-test.
     """
-    if not differences.shape[1]:
-        return np.full(len(differences), np.nan)
-    randomised = run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)
-    if not is_number:
-        return randomised
-    p = run_t_test(differences)  # not defined where all differences are the same
-    return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
+    queries = differences.shape[1]
+    p = float(run_t_test(differences)[0]) if is_number and queries else math.nan
+    if math.isnan(p) and queries > (1 if is_number else 0):
+        p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
+    return p

@@ -125,7 +125,11 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
         exact: Vector = (np.abs((1.0 - 2.0 * all_bits) @ differences.T) >= reached).sum(axis=0) / 2**n
         return exact
     as_far = np.zeros(len(differences), dtype=np.int64)
-    for signs in _draw_signs(n, seed, resamples):
+    random = np.random.default_rng(seed)
+    for rows in _split_resamples(resamples, n):  # one random number gives 64 signs
+        drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
+        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        signs = 1.0 - 2.0 * bits.astype(np.float64)
         as_far += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
     return (as_far + 1) / (resamples + 1)
 
@@ -139,16 +143,6 @@ def count_least_queries(alpha: float, pairs: int = 1) -> int:
     (6, 5, 7)
     """
     return next(n for n in count(1) if pairs * 2.0 ** (1 - n) <= alpha)
-
-
-def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield matrices of +1 and -1; one random number gives 64 signs."""
-    random = np.random.default_rng(seed)
-    words = -(-n // 64)
-    for rows in _split_resamples(resamples, n):
-        drawn = random.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8", copy=False)
-        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
-        yield 1.0 - 2.0 * bits.astype(np.float64)
 
 
 def bootstrap_interval(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval
+from goodgain.comparing.statistical_tests import RESIDUE, Settings, Vector, bootstrap_interval
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, MeasureError
@@ -32,7 +32,6 @@ from goodgain.reporting.spends import (
     check_costs_of_runs,
     choose_spends,
     find_spends,
-    list_values_at_spends,
 )
 
 #: Limit of `upto=`, which computes every measure once per iteration.
@@ -155,10 +154,29 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
+    """Yield the spends of a run; a query is searching if it spends at least this."""
     values = make_finite(running_values(measures, counts))
+    rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
+    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
+    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
     before = {str(measure): math.nan if measure.declaration.null_if else 0.0 for measure in measures}
-    for spend, found, searching in list_values_at_spends(values, spends, chosen, before):
-        yield {"over": over, "spend": spend}, found, searching
+    lengths = np.bincount(query, minlength=len(spends.query_ids))
+    starts = np.cumsum(lengths) - lengths
+    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
+    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
+    for spend in chosen:
+        # a sum of costs can miss a spend that was given, by rounding
+        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
+        last = np.where(reached > 0, starts + reached - 1, 0)
+        found = {
+            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
+        }
+        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
+        yield (
+            {"over": over, "spend": spend},
+            {name: pl.Series(of).fill_nan(None) for name, of in found.items()},
+            searching,
+        )
 
 
 def _average_runs(

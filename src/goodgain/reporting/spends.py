@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.rendering import format_number
-from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
@@ -172,31 +170,6 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
     seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
     ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)
     return [float(x) for x in seen[ranks]] or [0.0]
-
-
-def list_values_at_spends(
-    values: pl.DataFrame, spends: Spends, chosen: Iterable[float], before: Mapping[str, float]
-) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
-    """Yield each spend, the values of all queries at it, and which queries spend at least this.
-
-    `values` has query_id, iteration, and a column for each measure; `before` has the value of each before the first search.
-    """
-    rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
-    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
-    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
-    lengths = np.bincount(query, minlength=len(spends.query_ids))
-    starts = np.cumsum(lengths) - lengths
-    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
-    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
-    for spend in chosen:
-        # a sum of costs can miss a spend that was given, by rounding
-        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
-        last = np.where(reached > 0, starts + reached - 1, 0)
-        found = {
-            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
-        }
-        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
-        yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching
 
 
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:

@@ -47,7 +47,6 @@ _LEGEND_COLUMNS = (5, 4, 3, 2, 1)
 #: The largest number of entries in a legend inside axes.
 _MOST_INSIDE = 7
 
-
 #: Characters in a line of a title, and in a line of a name beside the end of a line.
 _TITLE, _NAME = 52, 18
 #: The largest number of lines of such a name: longer ones are in the legend.
@@ -210,9 +209,8 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     heights = np.array([name.count("\n") + 1 for name in names])
     values = np.array([y for *_, y in ends])
     line = 1.25 * FontProperties(size="small").get_size_in_points()
-    room = (
-        0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
-    )  # in lines; the layout takes a part of the height
+    # in lines; the layout takes a part of the height
+    room = 0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
     if not isinstance(ax.figure, Picture) or heights.sum() > room or max(heights) > _MOST_LINES:
         return False
     bottom, top = ax.get_ylim()
