@@ -96,11 +96,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
-
-    Raises:
-        InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
-    """
+    """Read the scores that `write_baseline` wrote, or raise `InputError` if qrels, measures or options differ."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:

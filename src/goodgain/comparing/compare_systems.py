@@ -55,9 +55,8 @@ def compare_scores(
     compared = [(names[one], names[other]) for one, other in question.pairs]
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared)
     values, given = _stack_values(question, scores, query_ids)
-    outcomes = [] if question.table is None else question.table.columns[2:]
-    matrices = arrange_values(values, [*map(str, question.needed), *outcomes], names, query_ids)
-    outcomes = check_outcomes({name: matrices[name] for name in outcomes})
+    matrices = arrange_values(values, [*map(str, question.needed), *question.solved], names, query_ids)
+    outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     tested = {name: matrices[name] for name in [*map(str, asked), *outcomes]}
     if given is not None:
         given = given.filter(pl.col("measure").is_in(outcomes))
@@ -124,7 +123,6 @@ def _list_absent(
 def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
 ) -> Iterator[Note]:
-    """Yield the notes on what the values of systems rest on."""
     question, query_ids = found.question, found.query_ids
     of_file = None if question.baseline_file is None else BASELINE
     if incomparable := describe_incomparable(found.pairs, found.scores, of_file):
@@ -175,7 +173,6 @@ def _stack_values(
 
 
 def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
-    """Return the settings behind a comparison: those of its scores, of its tests, and digests of its tables."""
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
     table = question.table
     *_, last = scores.values()  # never that of a baseline file

@@ -12,7 +12,6 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison_forms import (
-    find_remarks,
     render_briefly,
     render_html,
     render_on_terminal,
@@ -21,7 +20,7 @@ from goodgain.comparing.comparison_forms import (
 from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.outcomes import correlate
-from goodgain.comparing.replicate_tables import Runs, tabulate_flips, tabulate_noise
+from goodgain.comparing.replicate_tables import Runs, list_remarks, tabulate_flips, tabulate_noise
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
@@ -191,7 +190,8 @@ class Comparison:
     def __str__(self) -> str:
         from rich.text import Text
 
-        told, remarks = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), find_remarks(self)
+        told, made = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), self.signature
+        remarks = {*list_remarks(self.scores, self.detectable, alpha=made["alpha"], detect=made.get("detect"))}
         return write_plain([*told, *(Text(escape_controls(note)) for note in self.notes if note not in remarks)])
 
     def __rich_console__(self, console: Any, options: Any) -> Any:

@@ -42,13 +42,7 @@ _MOST_ITERATIONS = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
-    """The options of `compare`, and what follows from them without a run.
-
-    `runs_of` has the names of the runs of each system, as `name_runs` returns them.
-
-    Raises:
-        InputError, MeasureError: as `compare`, for options that no run can fit.
-    """
+    """The options of `compare`, and what follows from them without a run; `runs_of` has the names of the runs of each system."""
 
     measures: Measures
     runs_of: Mapping[str, Sequence[str]]
@@ -122,6 +116,10 @@ class Question:
             rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
         return leave_out_completed(leave_out_ratio(average_outcomes(rows)), self.require)
 
+    @property
+    def solved(self) -> list[str]:
+        return [] if self.table is None else self.table.columns[2:]
+
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
         """The outcomes of each run: query_id, system, replicate and columns of numbers."""
@@ -130,9 +128,8 @@ class Question:
     @cached_property
     def lines(self) -> list[Requirement]:
         """The required lines on measures; those on outcomes have no replicates."""
-        solved = [] if self.table is None else self.table.columns[2:]
         lines = [
-            parse_requirement(line, rel=self.rel, outcomes=solved) if isinstance(line, str) else line
+            parse_requirement(line, rel=self.rel, outcomes=self.solved) if isinstance(line, str) else line
             for line in self.require
         ]
         return [line for line in lines if not isinstance(line.measure, str)]
@@ -152,9 +149,8 @@ class Question:
     @cached_property
     def better(self) -> dict[str, str | None]:
         """The better direction of each measure and outcome."""
-        outcomes = [] if self.table is None else self.table.columns[2:]
         directions = {str(measure): find_direction(measure) for measure in self.asked}
-        return directions | {name: FUNNEL.get(name, "up") for name in outcomes}
+        return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
     def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
         """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
@@ -167,7 +163,6 @@ class Question:
         return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
-        """Return the scores of the baseline file; None without one."""
         if self.baseline_file is None:
             return None
         options = {name: getattr(self, name) for name in ("order", "missing", "incomplete")}
@@ -201,7 +196,6 @@ class Question:
 
 
 def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
-    """Raise `InputError` for what does not go together with a baseline file."""
     asked, file = spell("bounds", True), spell("baseline_file")
     if bounds:
         raise InputError(f"{asked} needs the run of every system. Leave out {file} or {asked}.")

@@ -17,12 +17,11 @@ from goodgain.comparing.explanation_sentences import (
     add_parts,
     describe_main_cause,
     describe_outcome,
-    list_some,
     name_document,
     name_documents,
     sum_sides,
 )
-from goodgain.comparing.rendering import ABSENT, count_queries, show
+from goodgain.comparing.rendering import ABSENT, count_queries, list_some, show
 from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
@@ -131,7 +130,7 @@ def _summarise(
 
 
 def describe_whole(of: Explanation) -> Iterator[str]:
-    """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
+    """Yield sentences on wasted and repeated searches, and on unjudged and lost documents, over all queries."""
     account = Account(of)
     for name, rel in product(account.names, account.rels):
         rows = of.iterations.filter(system=name, rel=rel)
@@ -153,17 +152,12 @@ def describe_whole(of: Explanation) -> Iterator[str]:
             f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
         ]
         yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
-    yield from _describe_lost(of)
-
-
-def _describe_lost(of: Explanation) -> Iterator[str]:
-    """Yield for each system the good documents that it returned and never opened, or opened and did not cite."""
     documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     documents = documents.sort("relevance", descending=True, maintain_order=True)
     for use, name in zip(USES_OF, (of.base, of.new), strict=True):
         for what, pattern in _LOST.items():
-            rows = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
-            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in rows]:
+            good = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
+            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in good]:
                 yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
 
 
@@ -246,7 +240,6 @@ def _build_iterations_table(account: Account, rel: float) -> Table:
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
-    """Return an explanation as text in one of `FORMS`."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if form == "json":

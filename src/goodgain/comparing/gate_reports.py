@@ -164,7 +164,6 @@ def _shorten(text: str) -> str:
 
 
 def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
-    """Return the searches of both systems in one query, where results have their strings."""
     rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
     rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
     columns = ["iteration", "system", "query_text", "new_good", "repeated"]
@@ -175,7 +174,6 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
 
 
 def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
-    """Return a table of at most so many rows."""
     table = write_markdown([Table.of("", header, len(header), rows[:most])]).rstrip("\n")
     return table + (f"\n\n{len(rows) - most} more: see the log." if len(rows) > most else "")
 

@@ -109,9 +109,6 @@ def find_incomplete(
         runs_of: system -> the names of its runs.
         called: the name of each run -> that of its file, which `convert` ends with the replicate.
         query_ids: the judged queries.
-
-    Raises:
-        InputError: the outcomes have no rows of a system, or do not say which of its runs a row is about.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -139,10 +136,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return the name of each run -> its replicate (None: all rows), by the ends of the names of files, else in order.
-
-    The result is None if the runs cannot be matched.
-    """
+    """Return the name of each run -> its replicate (None: all rows), by the ends of the names of files, else in order."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}

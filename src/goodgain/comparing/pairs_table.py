@@ -94,8 +94,7 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `values` has a row per system. `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has
-    no value at all.
+    `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has no value at all.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -152,10 +151,7 @@ def arrange_values(
 
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
-    """Yield for each pair its means, difference, interval, p-values, effect and signs.
-
-    `above` and `below` count the queries where the system has the higher and the lower value.
-    """
+    """Yield what is found for each pair; `above` and `below` count the queries where the system has the higher or lower value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -263,7 +259,6 @@ def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | 
 
 
 def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs whose systems are not comparable."""
     return pairs.filter(pl.col("verdict").str.starts_with(NOT_COMPARABLE))
 
 

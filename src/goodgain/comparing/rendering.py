@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABSENT = "–"
@@ -36,6 +36,12 @@ def format_signed(value: float | None, places: int) -> str:
 def count_queries(queries: int) -> str:
     """Return a number of queries as text: 1 query, 2 queries."""
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
+
+
+def list_some(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def format_bounds(row: Mapping[str, Any], places: int) -> str:

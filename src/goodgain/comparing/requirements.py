@@ -103,11 +103,9 @@ class Outcome:
     def _describe_left_out(self) -> str:
         if not self.left_out:
             return ""
-        printed = (
-            ""
-            if self.evaluated is None
-            else f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
-        )
+        printed = ""
+        if self.evaluated is not None:
+            printed = f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
         return (
             f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
             f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
@@ -256,10 +254,8 @@ def _check_line(
     if line.bound is None and baseline is None:
         raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}.")
     query_ids = of_measure.get_column("query_id").unique().sort()
-    matrix, numbers = (
-        arrange_values(of_measure, [name], [*shares], query_ids)[name],
-        {s: k for k, s in enumerate(shares)},
-    )
+    matrix = arrange_values(of_measure, [name], [*shares], query_ids)[name]
+    numbers = {system: k for k, system in enumerate(shares)}
     low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
     is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
     found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
@@ -286,7 +282,6 @@ def _check_line(
 
 
 def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, baseline: str | None) -> float:
-    """Return the noise floor of a pair; raise `InputError` if the baseline has too few runs."""
     found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
     if found is None or found.is_empty():
         raise InputError(

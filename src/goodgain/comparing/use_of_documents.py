@@ -42,7 +42,7 @@ FUNNEL: dict[str, str | None] = {
 }
 #: The column whose mean is a ratio of sums: a query with opens and without a good one counts, and has no value of its own.
 RATIO_OF_SUMS = "opens_per_good"
-_STAGES = ("returned", "opened", "cited")
+STAGES = ("returned", "opened", "cited")
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
 _COUNTS = ("opens", "failed_opens")
@@ -218,7 +218,7 @@ def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.
         "lost_uncited": (good & at["opened"] & ~at["cited"]).sum(),
         "opens": pl.col("opens").sum(),
     }
-    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in _STAGES[1:]}
+    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in STAGES[1:]}
     found = rows.group_by(_QUERY).agg(
         **counts, knows_opens=pl.col("opens").count() > 0, knows_citations=pl.col("cited").count() > 0
     )
@@ -308,11 +308,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
-
-    Raises:
-        InputError: the uses cannot be read, or have none of a system, or those of several replicates.
-    """
+    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

@@ -113,7 +113,6 @@ def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGain
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
-    """Return the largest N of a judged query in any system, at least 1."""
     longest = {
         name: max((length for run in counts.runs for length in _get_lengths(run)), default=0)
         for name, counts in counted.items()

@@ -36,57 +36,39 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
+    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system."""
 
-    Attributes:
-        opening: what the page says first.
-        comparison: that of all systems with the first one, on the measures of the report, and at first of the tiles; None for
-            one system.
-        searches: what `tabulate_searches` returns.
-    """
-
-    opening: Opening
-    comparison: Comparison | None
+    opening: Opening  # what the page says first
+    comparison: Comparison | None  # that of all systems with the first one, on all measures and those of the tiles
     searched: Mapping[str, Searched]
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
-    searches: pl.DataFrame
+    searches: pl.DataFrame  # what `tabulate_searches` returns
 
 
 @dataclass(frozen=True)
 class Evidence(Findings):
     """What a report shows. The keys of mappings are the names of systems; the first one is the base.
 
-    Attributes:
-        measures: name -> better direction, of the measures to list.
-        explained: the measure whose differences are explained, with its parts.
-        explanations: each other system -> the explanation of its difference from the base.
-        iterations: the columns of `Explanation.iterations`, of all systems.
-        uses: what `funnel` takes, or None. funnel: what it returned.
-        texts: query_id -> text.
-        groups: query_id, group; None without groups.
-        details: for how many queries all results are listed.
-        words: word -> its meaning.
-        command: how to make the report again.
-        doubts: what to distrust.
+    `comparison` is without the measures of the tiles.
     """
 
     qrels: Qrels
-    measures: Mapping[str, str | None]
-    explained: Parts
+    measures: Mapping[str, str | None]  # name -> better direction, of the measures to list
+    explained: Parts  # the measure whose differences are explained
     scores: Mapping[str, Scores]
-    explanations: Mapping[str, Explanation]
-    iterations: pl.DataFrame
+    explanations: Mapping[str, Explanation]  # each other system -> the explanation of its difference from the base
+    iterations: pl.DataFrame  # the columns of `Explanation.iterations`, of all systems
     results: Results
-    uses: Any
+    uses: Any  # what `funnel` takes, or None
     funnel: Funnel | None
-    texts: Mapping[str, str]
-    groups: pl.DataFrame | None
-    details: int
-    words: Mapping[str, str]
-    command: str
-    doubts: tuple[str, ...] = ()
+    texts: Mapping[str, str]  # query_id -> text
+    groups: pl.DataFrame | None  # query_id, group
+    details: int  # for how many queries all results are listed
+    words: Mapping[str, str]  # word -> its meaning
+    command: str  # how to make the report again
+    doubts: tuple[str, ...] = ()  # what to distrust
 
     @property
     def systems(self) -> list[str]:
@@ -205,7 +187,6 @@ def build_data(of: Evidence) -> dict[str, Any]:
 
 
 def _round(rows: pl.DataFrame, column: str) -> list[float | None]:
-    """Return values with the decimals that the page shows."""
     shown = (None if value is None else round(value, PLACES) for value in rows.get_column(column))
     return [int(value) if value is not None and value.is_integer() else value for value in shown]
 
@@ -310,10 +291,8 @@ def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str
 
 
 def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:
-    """Return (query_id, doc_id) -> the value of a column."""
-    return {
-        (query_id, doc_id): value for query_id, doc_id, value in rows.select("query_id", "doc_id", column).iter_rows()
-    }
+    columns = rows.select("query_id", "doc_id", column)
+    return {(query_id, doc_id): value for query_id, doc_id, value in columns.iter_rows()}
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:

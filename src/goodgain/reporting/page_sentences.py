@@ -14,7 +14,7 @@ from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.explanation_sentences import shorten
 from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.rendering import count_queries, format_interval, format_number, format_signed
-from goodgain.comparing.use_of_documents import Funnel
+from goodgain.comparing.use_of_documents import STAGES, Funnel
 from goodgain.errors import count_of
 from goodgain.files.tables import Line
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
@@ -63,21 +63,13 @@ class Tile(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What the page says first.
+    """What the page says first."""
 
-    Attributes:
-        cutoff: the iteration of the tiles.
-        measures: the measures of the tiles, in the order of `TILES`.
-        scores: system -> its scores.
-        pairs: the rows of `Comparison.pairs` for these and all other measures; None for one system.
-        spent: what `average_costs` returns; None without costs.
-    """
-
-    cutoff: int
-    measures: Sequence[Any]
-    scores: Mapping[str, Scores]
-    pairs: pl.DataFrame | None
-    spent: pl.DataFrame | None = None
+    cutoff: int  # the iteration of the tiles
+    measures: Sequence[Any]  # those of the tiles, in the order of `TILES`
+    scores: Mapping[str, Scores]  # system -> its scores
+    pairs: pl.DataFrame | None  # the rows of `Comparison.pairs` for these and all other measures; None for one system
+    spent: pl.DataFrame | None = None  # what `average_costs` returns; None without costs
 
     @property
     def within(self) -> str:
@@ -334,9 +326,8 @@ def describe_one(
 
 def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
     """Yield how many good documents a system returned, opened and cited on average; nothing without uses in judged queries."""
-    stages = ("returned", "opened", "cited")
     for row in found.frame.filter(system=system).iter_rows(named=True):
-        means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in stages if row[stage] is not None]
+        means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in STAGES if row[stage] is not None]
         yield f"Good documents, mean over queries: {join_words(means)}."
 
 

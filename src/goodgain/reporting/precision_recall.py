@@ -77,7 +77,6 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tu
 
 
 def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:
-    """Return query_id, k, R of the relevant documents in a ranking table."""
     rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
     hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
     hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.comparing.causes import Parts, divide_measure
-from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
 from goodgain.comparing.explanation import explain_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
@@ -91,21 +90,13 @@ def write_command(
 
 
 class Plan(NamedTuple):
-    """The measures of a report.
+    """The measures of a report."""
 
-    Attributes:
-        asked: those of the call.
-        explained: the measure whose differences are explained, with its parts.
-        measured: the measures to compare.
-        curves: the measures to draw over iterations.
-        cutoff: the largest iteration asked for; None without one.
-    """
-
-    asked: list[Any]
-    explained: Parts
-    measured: list[Any]
-    curves: list[Any]
-    cutoff: int | None
+    asked: list[Any]  # those of the call
+    explained: Parts  # the measure whose differences are explained
+    measured: list[Any]  # those to compare
+    curves: list[Any]  # those to draw over iterations
+    cutoff: int | None  # the largest iteration asked for
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> Plan:
@@ -147,7 +138,12 @@ def gather_evidence(
     pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
     uses = None if uses is None else read_uses_of([base, *others], uses)
     texts = None if queries is None else read_queries(queries)
-    comparison = None if of.comparison is None else _leave_out_tiles(of.comparison, [*map(str, plan.measured)])
+    comparison = of.comparison
+    if comparison is not None:  # without the measures of the tiles
+        kept = [*map(str, plan.measured)]
+        names = ("means", "pairs", "replicates", "detectable")
+        tables = {name: getattr(comparison, name).filter(pl.col("measure").is_in(kept)) for name in names}
+        comparison = replace(comparison, **tables, matrices={name: comparison.matrices[name] for name in kept})
     return Evidence(
         **vars(replace(of, comparison=comparison)),
         qrels=qrels,
@@ -169,12 +165,6 @@ def gather_evidence(
     )
 
 
-def _leave_out_tiles(of: Comparison, measures: Sequence[str]) -> Comparison:
-    asked = pl.col("measure").is_in(measures)
-    tables = {name: getattr(of, name).filter(asked) for name in ("means", "pairs", "replicates", "detectable")}
-    return replace(of, **tables, matrices={name: of.matrices[name] for name in measures})
-
-
 def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
     """Return what a report shows, with the notices of its analyses among what to distrust."""
     heard = [*notices]
@@ -184,7 +174,6 @@ def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
 
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
-    """Return the first measure that has causes by document, else CG."""
     for measure in measures:
         with suppress(MeasureError):
             parts = divide_measure(measure)
@@ -215,7 +204,6 @@ def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
 
 
 def _build_tables(of: Evidence) -> list[Table]:
-    """Return the tables to read first."""
     opening, grids = of.opening, list[Table]()
     if opening.spent is not None:
         first = str(opening.measures[0])
@@ -254,22 +242,17 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     }
     if form == "json":
         compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
-        rows = {
-            name: frame.to_dicts()
-            for name, frame in (compared | {"queries": of.queries, "searches": of.searches}).items()
-        }
+        compared |= {"queries": of.queries, "searches": of.searches}
+        rows = {name: frame.to_dicts() for name, frame in compared.items()}
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    return (
-        _write_markdown(of, said) if form == "markdown" else _write_page(of, said | {"verdicts": verdicts, "why": why})
-    )
+    if form == "markdown":
+        return _write_markdown(of, said)
+    return _write_page(of, said | {"verdicts": verdicts, "why": why})
 
 
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
-    paragraphs = [
-        *filter(
-            None, [" ".join([*said["headline"], said["look_first"] or ""]).strip(), *said["summary"], said["method"]]
-        )
-    ]
+    opening = " ".join([*said["headline"], said["look_first"] or ""]).strip()
+    paragraphs = filter(None, [opening, *said["summary"], said["method"]])
     parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
@@ -296,16 +279,14 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     }
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
     safe = {name: Markup(text) for name, text in files.items()}
-    comparison = of.comparison
+    comparison, explanations = of.comparison, of.explanations.values()
     legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
     page: str = environment.get_template("report.html").render(
         **said,
         **safe,
         hashes=hashes,
         tables=_build_tables(of),
-        searched=[
-            *dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, of.explanations.values()))))
-        ],
+        searched=[*dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, explanations))))],
         words=of.words,
         more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=legend,
@@ -326,7 +307,6 @@ _IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u
 
 
 def _write_json(data: dict[str, Any]) -> str:
-    """Return data as JSON for an element of the page, with visible control characters."""
     return json.dumps(_escape(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_IN_SCRIPT)
 
 

@@ -38,15 +38,10 @@ _ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
 
 
 class Spends(NamedTuple):
-    """What the queries of a system have spent with each iteration.
+    """What the queries of a system have spent with each iteration."""
 
-    Attributes:
-        query_ids: the judged queries whose costs are known.
-        rows: query (its position), query_id, iteration, and spend (cumulative), sorted.
-    """
-
-    query_ids: pl.Series
-    rows: pl.DataFrame
+    query_ids: pl.Series  # the judged queries whose costs are known
+    rows: pl.DataFrame  # query (its position), query_id, iteration, and spend (cumulative), sorted
 
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
@@ -196,9 +191,8 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
     """Return a row for each system and search: what it adds on average to a query that makes it.
 
-    Returns:
-        system, search, searching (queries that make it), new_good, gain, repeats; with costs of iterations also tokens, cost and
-        seconds, where all systems have them, means over the queries with known costs.
+    The columns are system, search, searching (queries that make it), new_good, gain, repeats. With costs of iterations also
+    tokens, cost and seconds, where all systems have them: means over the queries with known costs.
     """
     rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
     listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
