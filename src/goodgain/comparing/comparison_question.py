@@ -32,10 +32,8 @@ from goodgain.schema import COMPLETED
 
 #: The name of the system of a baseline file.
 BASELINE = "baseline"
-
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
-
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
@@ -66,27 +64,30 @@ class Question:
     detect: float | None = None
 
     def __post_init__(self) -> None:
+        bounds, file = spell("bounds", True), spell("baseline_file")
         if self.baseline_file is not None:
-            _check_baseline_file(self.runs_of, self.baseline, self.against, bounds=self.bounds)
+            if self.bounds:
+                raise InputError(f"{bounds} needs the run of every system. Leave out {file} or {bounds}.")
+            if self.against is not None or self.baseline not in (None, BASELINE):
+                raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
+            if BASELINE in self.runs_of:
+                raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
-            bounds = spell("bounds", True)
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.incomplete != "keep":
-            self._check_incomplete(spell("incomplete", self.incomplete))
+            asked = spell("incomplete", self.incomplete)
+            if self.bounds:
+                raise InputError(f"{asked} and {bounds} do not go together. Leave out one of them.")
+            if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
+                raise InputError(
+                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes "
+                    "it where logs break off."
+                )
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
-
-    def _check_incomplete(self, asked: str) -> None:
-        if self.bounds:
-            raise InputError(f"{asked} and {spell('bounds', True)} do not go together. Leave out one of them.")
-        if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
-            raise InputError(
-                f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes it "
-                "where logs break off."
-            )
 
     @property
     def systems(self) -> list[str]:
@@ -101,7 +102,21 @@ class Question:
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """The positions of the systems to compare."""
-        return _choose_pairs(self.systems, self.base, self.against)
+        names, baseline, against = self.systems, self.base, self.against
+        if baseline is not None and baseline not in names:
+            raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+        if against not in (None, "previous"):
+            otherwise = f"name a baseline for all systems with {spell('baseline')}"
+            raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
+        if against is not None and baseline is not None:
+            both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
+            raise InputError(f"{both} name two systems to compare with; give one of them")
+        every = range(len(names))
+        if against is not None:
+            return [(system, system - 1) for system in every[1:]]
+        if baseline is not None:
+            return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+        return [(system, other) for other in every for system in every[other + 1 :]]
 
     @cached_property
     def settings(self) -> Settings:
@@ -193,33 +208,6 @@ class Question:
         scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
         added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
         return ScoredRun(scores, added)
-
-
-def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
-    asked, file = spell("bounds", True), spell("baseline_file")
-    if bounds:
-        raise InputError(f"{asked} needs the run of every system. Leave out {file} or {asked}.")
-    if against is not None or baseline not in (None, BASELINE):
-        raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
-    if BASELINE in runs:
-        raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
-
-
-def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
-    if baseline is not None and baseline not in names:
-        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
-    if against not in (None, "previous"):
-        otherwise = f"name a baseline for all systems with {spell('baseline')}"
-        raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
-    if against is not None and baseline is not None:
-        both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
-        raise InputError(f"{both} name two systems to compare with; give one of them")
-    every = range(len(names))
-    if against is not None:
-        return [(system, system - 1) for system in every[1:]]
-    if baseline is not None:
-        return [(system, names.index(baseline)) for system in every if names[system] != baseline]
-    return [(system, other) for other in every for system in every[other + 1 :]]
 
 
 def add_fixed_iterations(

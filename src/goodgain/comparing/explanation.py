@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -114,9 +115,8 @@ class Explanation:
 def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
     """Return qrels and two runs in which each query stands once for each pair of a run of base and a run of new."""
     (base, of_base), (new, of_new) = runs.items()
-    pairs = pl.DataFrame(
-        [(b, n) for b in range(len(of_base)) for n in range(len(of_new))], schema=["b", "n"], orient="row"
-    )
+    positions = [*product(range(len(of_base)), range(len(of_new)))]
+    pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")
     query_id = pl.format("{} ({}, {})", "query_id", pl.col("b") + 1, pl.col("n") + 1)
 
     def repeat(frame: pl.DataFrame, of: pl.DataFrame) -> pl.DataFrame:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
 _FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
-
 #: What happened to a good document -> the uses of it for which it did.
 _LOST = {
     "returned and not opened": "^returned.*(?:never opened|open failed)",
@@ -146,11 +145,9 @@ def describe_whole(of: Explanation) -> Iterator[str]:
             idle = account.describe_idle(name, of.queries.get_column("query_id"))
             yield f"{name}{account.name_rel(rel)}: {' '.join(said) or f'{idle}.'}"
     unjudged = of.unjudged.filter(measure=of.measures[0])
-    alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
+    alone = [(name, unjudged.filter(system=name).height) for name in account.names]
     if unjudged.height:
-        said = [
-            f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
-        ]
+        said = [f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone if number]
         yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
     documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     documents = documents.sort("relevance", descending=True, maintain_order=True)
@@ -162,7 +159,6 @@ def describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
-    """Return the rows of an explanation about one query, or raise `InputError`."""
     taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in _FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
@@ -251,7 +247,6 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
 
 
 def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:
-    """Yield the first screen, or one query, for rich."""
     from rich.padding import Padding
     from rich.text import Text
 

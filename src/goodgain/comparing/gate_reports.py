@@ -23,7 +23,6 @@ from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
 MARKER = "<!-- goodgain compare -->"
-
 #: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
 _FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
 _LONGEST = 80  # characters of a question, or of a search string

@@ -149,7 +149,6 @@ def _match_runs(
 
 
 def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[Note]:
-    """Yield a note on each run with queries that broke off."""
     for run, query_ids in incomplete.items():
         other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
         shown = join_examples(query_ids)

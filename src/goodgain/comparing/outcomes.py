@@ -18,10 +18,8 @@ from goodgain.schema import COMPLETED
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
 _RESAMPLES = 999
-
 #: Columns of a matrix of pairs of queries at a time.
 _BLOCK = 500
-
 #: Fewer queries have no interval.
 _LEAST_QUERIES = 3
 

@@ -31,7 +31,6 @@ from goodgain.measures.scores import Scores
 
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
 _ROWS = 1_000
-
 #: The verdicts of a significant difference.
 DECIDED = ("better", "worse")
 #: The verdict where a system has no value because it returned nothing.

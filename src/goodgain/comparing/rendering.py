@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABSENT = "–"
-
 #: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. No system and no kind of
 #: results has one of them.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
@@ -45,7 +44,6 @@ def list_some(names: Sequence[str], most: int = 3) -> str:
 
 
 def format_bounds(row: Mapping[str, Any], places: int) -> str:
-    """Return least and most of a row in brackets."""
     if row["most"] is None:
         return " (no bounds)"
     return f" [{format_number(row['least'], places)}, {format_number(row['most'], places)}]"

@@ -60,7 +60,6 @@ _DETECTABLE = {
 
 #: Differences that a note lists.
 _EXAMPLES = 3
-
 #: System -> measure -> its replicates.
 Runs = Mapping[str, Mapping[str, Matrix]]
 
@@ -168,7 +167,6 @@ def tabulate_detectable(
 
 
 def list_replicate_notes(scores: Mapping[str, Scores], runs: Runs, queries: int) -> Iterator[Note]:
-    """Yield the notes on systems with several runs."""
     several = {name: of for name, of in scores.items() if of.replicates}
     if several and queries < LEAST_QUERIES:
         yield Note(f"Intervals over {count_queries(queries)} are too narrow: so few do not show how much queries vary.")

@@ -18,19 +18,14 @@ from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Vector
 
 #: A noise floor needs this many queries with two runs of the baseline or more.
 LEAST_QUERIES = 20
-
 #: The level of a noise floor, one-sided.
 NOISE_LEVEL = 0.05
-
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
-
 #: The power of all functions on the queries and runs needed.
 POWER = 0.8
-
 #: The largest difference that `compute_detectable_difference` tries, in standard deviations.
 _LARGEST_EFFECT = 10_000.0
-
 #: The largest number of queries that `compute_queries_needed` returns.
 _MOST_QUERIES = 1_000_000_000
 

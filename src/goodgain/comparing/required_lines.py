@@ -21,7 +21,6 @@ from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-
 #: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)

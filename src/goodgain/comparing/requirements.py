@@ -156,8 +156,7 @@ def check_requirements(
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
     lines = [_parse(line, found.rel, outcomes) for line in requirements]
-    _refuse_incomparable(found, lines)
-    _refuse_lines_that_cannot_fail(found, lines, settings.alpha, family)
+    _refuse_lines(found, lines, settings.alpha, family)
     verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
         replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
@@ -167,7 +166,8 @@ def check_requirements(
     return _decide(checked, settings.alpha, family)
 
 
-def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> None:
+def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
+    """Raise `InputError` for a line on systems that are not comparable, and for one that cannot fail."""
     pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
     for line in (one for one in lines if str(one.measure) in pairs):
         first = pairs[str(line.measure)][0]
@@ -175,11 +175,6 @@ def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> Non
         raise InputError(
             f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the line."
         )
-
-
-def _refuse_lines_that_cannot_fail(
-    found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None
-) -> None:
     together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
     for line in (one for one in lines if one.significant and one.bound is None):
         queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()

@@ -23,8 +23,6 @@ _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed",
 
 
 class Results(NamedTuple):
-    """The results of systems."""
-
     searches: dict[str, pl.DataFrame]  # system -> what `list_searches` returns; empty without results
     titles: pl.DataFrame  # query_id, doc_id, title (else the URL), url
 

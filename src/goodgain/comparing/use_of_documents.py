@@ -148,7 +148,10 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
         raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
     warn_of_rel(labels, rel)
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    _warn_of_unjudged_queries(used, pools)
+    unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
+    if len(unjudged):
+        number = count_of(len(unjudged), "query", "queries")
+        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(unjudged)}).")
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -260,13 +263,6 @@ def _give_notices(per_query: pl.DataFrame) -> None:
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
             if unknown:
                 notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means leave them out.")
-
-
-def _warn_of_unjudged_queries(uses: pl.DataFrame, pools: pl.DataFrame) -> None:
-    others = uses.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
-    if len(others):
-        number = count_of(len(others), "query", "queries")
-        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(others)}).")
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:

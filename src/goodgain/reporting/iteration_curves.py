@@ -43,7 +43,6 @@ _COLUMNS = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
 _SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 #: The columns that a system of several runs adds.
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
-
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
 
@@ -51,7 +50,6 @@ _CELLS = 10_000_000
 def check_curve_options(
     runs: Mapping[str, Any], *, upto: int | None, over: str | None, costs: Any, at: Sequence[float] | None
 ) -> None:
-    """Raise `InputError` for options of a curve that are out of range, or do not go together."""
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     if over is None:

@@ -272,10 +272,10 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
             ]
             for doc_id, label in good_of.get(query_id, [])
         ]
-        described = []
-        for doc_id, label in documents:
-            key = (query_id, doc_id)
-            described.append(_describe(doc_id, label, titles.get(key), urls.get(key)))
+        described = [
+            _describe(doc_id, label, titles.get((query_id, doc_id)), urls.get((query_id, doc_id)))
+            for doc_id, label in documents
+        ]
         said = [told and of.tell_cause(told) for told in (sentences[name].get(query_id) for name in of.explanations)]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 

@@ -149,7 +149,6 @@ def describe_query(measure: str, query_id: str, text: str | None, values: Mappin
 
 
 def build_tiles(of: Opening) -> Iterator[Tile]:
-    """Yield the tiles of measures."""
     rows = of.rows
     spent = None if of.spent is None or "tokens" not in of.spent.columns else of.spent
     for title, measure in zip(TILES.values(), of.measures, strict=True):

@@ -103,8 +103,14 @@ class Plan(NamedTuple):
         asked = parse_measures(measures, rel=rel)
         explained = _choose_explained(asked, rel)
         cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
+        along = [  # ours, without their cutoffs
+            type(one)(**{name: value for name, value in one.params.items() if name != "cutoff"})
+            for one in asked
+            if isinstance(one, GoodGainMeasure) and one.declaration.cutoff != "none"
+        ]
+        curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
         measured = parse_measures([*asked, explained.measure])
-        return cls(asked, explained, measured, _list_curves(asked, rel), max(cutoffs, default=None))
+        return cls(asked, explained, measured, curves, max(cutoffs, default=None))
 
     @property
     def good(self) -> float:
@@ -182,17 +188,6 @@ def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
     return divide_measure(parse_measure("CG", rel=rel))
 
 
-def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
-    """Return the measures to draw over iterations: ours, without their cutoffs; nCG if there is none."""
-    ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-    along = [
-        type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
-        for measure in ours
-        if measure.declaration.cutoff != "none"
-    ]
-    return parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
-
-
 def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
     """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
     (base, scores), *_ = of.scores.items()
@@ -220,7 +215,6 @@ def _build_tables(of: Evidence) -> list[Table]:
 
 
 def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
-    """Return a report as text in one of `FORMATS`."""
     if form == "csv":
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()

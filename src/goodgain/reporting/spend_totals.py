@@ -34,7 +34,6 @@ _COLUMNS = {
 
 
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
-    """Raise `InputError` for options of `spend` that are out of range, or do not go together."""
     if price is not None and not (is_number(price) and price >= 0):
         raise InputError(f"{spell('price_per_search', price)}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:

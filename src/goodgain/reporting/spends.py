@@ -218,7 +218,6 @@ def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFr
 
 
 def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, float | None], places: int) -> Table:
-    """Return the table of quality beside what a query costs."""
     amounts = [name for name in _AMOUNTS if name in spent.columns]
     rows = []
     for row in spent.iter_rows(named=True):

@@ -63,7 +63,6 @@ _OUTCOMES = {
 
 #: The first labels in the legend of `per_query`, in their order; the interval's comes last.
 DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
-
 #: With more iterations, the number of searches without results is not written above the bars.
 _MOST_NUMBERS = 12
 
@@ -93,9 +92,8 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
     _label_iterations(ax, 1, rows.height)
-    add_title(
-        ax, f"New good documents of {system or nw.from_native(frame, eager_only=True)['system'][0]} in each search"
-    )
+    name = system or nw.from_native(frame, eager_only=True)["system"][0]
+    add_title(ax, f"New good documents of {name} in each search")
     ax.set_ylabel("new good documents, mean")
     right = ax.twinx()
     take_ink(right)
@@ -244,9 +242,8 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     }
     for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
         ax.bar(places, heights, bottom=below, width=0.8, **look)
-    for place, top, share, is_known in zip(
-        places, good + other, rows.get_column("share"), rows.get_column("good").is_not_null(), strict=True
-    ):
+    shares, known = rows.get_column("share"), rows.get_column("good").is_not_null()
+    for place, top, share, is_known in zip(places, good + other, shares, known, strict=True):
         said = "?" if not is_known else "" if share is None else f"{share:.0%}"
         ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **_ABOVE)
     ax.margins(y=0.12)

@@ -37,16 +37,12 @@ GRID = "#80808055"
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-
 #: Width and height of a figure in inches: small enough to read its text on a phone.
 _SIZE = (5.2, 3.4)
-
 #: Numbers of columns for a legend; the first one that fits is used.
 _LEGEND_COLUMNS = (5, 4, 3, 2, 1)
-
 #: The largest number of entries in a legend inside axes.
 _MOST_INSIDE = 7
-
 #: Characters in a line of a title, and in a line of a name beside the end of a line.
 _TITLE, _NAME = 52, 18
 #: The largest number of lines of such a name: longer ones are in the legend.
@@ -70,15 +66,11 @@ class Picture(Figure):
 
 
 class Entry(NamedTuple):
-    """An entry of the legend."""
-
     handle: Artist
     label: str
 
 
 class SystemStyle(NamedTuple):
-    """The look of a system's line."""
-
     color: str
     marker: str
     linestyle: Any
@@ -145,9 +137,8 @@ def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
 
 def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **options: Any) -> Legend:
     # Matplotlib omits labels that begin with `_`, so the texts are set afterwards.
-    legend = make(
-        [entry.handle for entry in entries], [str(k) for k in range(len(entries))], fontsize="small", **options
-    )
+    numbers = [str(k) for k in range(len(entries))]
+    legend = make([entry.handle for entry in entries], numbers, fontsize="small", **options)
     for text, entry in zip(legend.get_texts(), entries, strict=True):
         text.set_text(break_lines(entry.label, 42) or " ")
     return legend

@@ -136,9 +136,8 @@ def _draw_systems(
         _draw_line(ax, of, style)
         name = of.get_column("system")[0]
         entries.append(Entry(Line2D([], [], **_line(style)), name))
-        ends.append(
-            (name, style.color, *(float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean")))
-        )
+        last = (float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean"))
+        ends.append((name, style.color, *last))
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)

@@ -23,16 +23,13 @@ if TYPE_CHECKING:
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-
 #: Style of an SVG: the colour of text and axes on light and on dark pages.
 _PAGE_COLOURS = b"svg{color:#1a1a1a} @media (prefers-color-scheme:dark){svg{color:#e6e6e6}} "
-
 #: The largest number of plots in one picture.
 _MOST_PLOTS = 24
 
 
 def check_picture_name(path: Path) -> None:
-    """Raise InputError if a file's suffix is not that of a picture format."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
             f"{path}: pictures are written as {', '.join(_FORMATS)}. Choose a name with one of these endings"
@@ -75,7 +72,6 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
 
 
 def draw_funnel(found: Funnel) -> Figure:
-    """Return a figure of the returned, opened and cited documents of each system."""
     from goodgain.reporting.plots.bars import funnel
 
     return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own

@@ -110,9 +110,8 @@ def prepare_precision_recall(frame: Any) -> pl.DataFrame:
     if "query_id" not in rows.columns:
         rows = rows.with_columns(query_id=pl.lit(None, pl.String))
     in_order = pl.Enum(rows.get_column("system").unique(maintain_order=True))
-    return rows.sort(pl.col("system").cast(in_order), "query_id", "recall").select(
-        "system", "query_id", "recall", "precision"
-    )
+    rows = rows.sort(pl.col("system").cast(in_order), "query_id", "recall")
+    return rows.select("system", "query_id", "recall", "precision")
 
 
 def prepare_per_query(
