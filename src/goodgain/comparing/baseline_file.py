@@ -126,7 +126,9 @@ def read_baseline(
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
-    _check_documents(path, signature, qrels, is_older=about.goodgain_baseline < _VERSION)
+    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # than joined addresses
+    ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
+    _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
@@ -161,13 +163,6 @@ def check_run(
     for measure in measures:
         of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
         _check_options(path, of_file, of_run, f" for {measure}")
-
-
-def _check_documents(path: Any, made: Mapping[str, Any], qrels: Qrels, *, is_older: bool) -> None:
-    """Raise `InputError` if ids became documents in another way. Version 1 of the file is older than joined addresses."""
-    here = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
-    before = {"urls": "keep"} if is_older and "urls" in qrels.documents else {}
-    _check_options(path, {**before, **made}, here)
 
 
 def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:

@@ -184,11 +184,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of `Explanation.queries` but sentence, for one measure.
 
-    The first differing iteration is the first one in which one system alone found a good document. Where a rate counts
-    results, it can also be the first one with other numbers of results or repeats.
-
-    What numerator and denominator add to the difference of a rate treats both alike: each changes at the mean of the
-    other's values in the two systems.
+    In the first differing iteration one system alone found a good document. Where a rate counts results, it can also be the
+    first one with other numbers of results or repeats. Numerator and denominator of a rate are treated alike: each changes
+    at the mean of the other's values in the two systems.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -224,9 +222,8 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
         queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
     difference = pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0)
     is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
-    above, after, below, under = (
-        pl.col(f"{part}_{side}") for part in ("numerator", "denominator") for side in ("base", "new")
-    )
+    of_rate = [f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")]
+    above, after, below, under = map(pl.col, of_rate)
     is_divided = (below > 0) & (under > 0)
     return queries.select(
         "query_id",
@@ -234,7 +231,7 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
         "base",
         "new",
         difference=pl.when(is_residue).then(0.0).otherwise(difference),
-        **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
+        **{name: name for name in of_rate},
         from_numerator=pl.when(is_divided).then((after - above) * (1 / below + 1 / under) / 2),
         from_denominator=pl.when(is_divided).then((1 / under - 1 / below) * (above + after) / 2),
         first_differing_iteration=pl.col("at").cast(pl.Int64),

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.comparison_forms import (
-    render_briefly,
-    render_html,
-    render_on_terminal,
-    write_comparison,
-)
+from goodgain.comparing.comparison_forms import render_briefly, render_html, render_on_terminal, write_comparison
 from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.outcomes import correlate

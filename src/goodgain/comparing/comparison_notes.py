@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.rendering import count_queries, list_some
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.counting.coverage import (
-    LOW_SHARE,
-    SharedQueries,
-    list_examples,
-    share_of_smaller,
-)
+from goodgain.counting.coverage import LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults

@@ -143,10 +143,7 @@ class Question:
     @cached_property
     def lines(self) -> list[Requirement]:
         """The required lines on measures; those on outcomes have no replicates."""
-        lines = [
-            parse_requirement(line, rel=self.rel, outcomes=self.solved) if isinstance(line, str) else line
-            for line in self.require
-        ]
+        lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
         return [line for line in lines if not isinstance(line.measure, str)]
 
     @cached_property

@@ -86,8 +86,7 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return least and most of each query for a measure that sums over documents.
 
-    `most` gives the largest label to the documents that add more to the first system, and 0 to the others; `least` does
-    the opposite.
+    `most` gives the largest label to the documents that add more to the first system, and 0 to others; `least` the opposite.
     """
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
-from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
-_FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
+#: The tables of an explanation.
+FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
 #: What happened to a good document -> the uses of it for which it did.
 _LOST = {
     "returned and not opened": "^returned.*(?:never opened|open failed)",
@@ -105,13 +105,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
     yield from map(Line, describe_whole(of))
 
 
-def _summarise(
-    account: Account,
-    parts: Parts,
-    queries: pl.DataFrame,
-    worse: pl.DataFrame,
-    better: pl.DataFrame,
-) -> str:
+def _summarise(account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame) -> str:
     """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
     of, number = account.of, queries.height
     total = math.fsum(queries.get_column("difference"))
@@ -159,7 +153,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
-    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in _FRAMES}
+    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
         raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
@@ -233,17 +227,6 @@ def _build_iterations_table(account: Account, rel: float) -> Table:
     rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
     title = f"Query {of.queries.item(0, 'query_id')}{account.name_rel(rel)}"
     return Table.of(title, header, len(header), rows)
-
-
-def write_explanation(of: Explanation, form: str, query: str | None) -> str:
-    if form not in FORMS:
-        raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
-    if form == "json":
-        shown = of if query is None else take_query(of, query)
-        frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
-        content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_markdown(build_screen(of, query))
 
 
 def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:

@@ -87,10 +87,7 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return the measure, the system and the other one that a comment explains, and whether the measure has causes.
-
-    The first failed measure, else the first measure; one with causes comes before one without.
-    """
+    """Return the first failed measure, else the first one, if possible with causes; its two systems; and whether it has causes."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))

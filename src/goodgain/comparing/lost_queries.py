@@ -18,6 +18,7 @@ from goodgain.comparing.rendering import count_queries
 from goodgain.counting.coverage import SharedQueries, join_examples
 from goodgain.errors import InputError
 from goodgain.files.opening import stem
+from goodgain.formats.query_tables import lack_rows
 from goodgain.measures.replicate_scores import average_values
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
@@ -102,13 +103,8 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return the name of each run with judged queries that broke off -> these queries.
 
-    With `how` keep, a system whose runs cannot be matched stands for its runs: its values do not depend on them.
-
-    Args:
-        outcomes: what `read_outcomes_of_runs` returns.
-        runs_of: system -> the names of its runs.
-        called: the name of each run -> that of its file, which `convert` ends with the replicate.
-        query_ids: the judged queries.
+    With `how` keep, a system whose runs cannot be matched stands for its runs: its values do not depend on them. `called` has
+    the name of the file of each run, which `convert` ends with the replicate.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -116,8 +112,7 @@ def find_incomplete(
     for system, runs in runs_of.items():
         of = outcomes.filter(system=system)
         if of.is_empty():
-            known = ", ".join(outcomes.get_column("system").unique().sort().head(10))
-            raise InputError(f"{spell('outcomes')} has no rows of the system {system}; it has {known}. Rename one.")
+            raise lack_rows(spell("outcomes"), system, outcomes.get_column("system").unique().sort().to_list())
         broken = of.filter((pl.col(COMPLETED) == 0) & pl.col("query_id").is_in(query_ids.implode()))
         matched = _match_runs(runs, called, of.get_column("replicate"))
         if matched is None and how != "keep":

@@ -27,10 +27,7 @@ _LEAST_QUERIES = 3
 def stack_outcomes(
     outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the outcomes of these systems as a table of query_id, measure, system, value, or raise `InputError`.
-
-    `kept` are the values of a baseline file, which has its own outcomes.
-    """
+    """Return query_id, measure, system and value of the outcomes of these systems; `kept` are the values of a baseline file."""
     table = spell("outcomes")
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:

@@ -38,8 +38,6 @@ NO_RESULTS = "no results"
 #: How the verdict begins where the values of two systems mean different things; a reason may follow.
 NOT_COMPARABLE = "not comparable"
 
-Pairs = Sequence[tuple[int, int]]
-
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
     """Return a row per system: its queries, its cost, and the judged share of its results."""
@@ -88,7 +86,7 @@ def compare_pairs(
     values: Mapping[str, Matrix],
     better: Mapping[str, str | None],
     systems: Sequence[str],
-    pairs: Pairs,
+    pairs: Sequence[tuple[int, int]],
     settings: Settings,
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
@@ -133,10 +131,7 @@ def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
 def arrange_values(
     values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
 ) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN.
-
-    `values` has the columns of `Comparison.values`.
-    """
+    """Return measure -> matrix of `Comparison.values`: a row per system, a column per query; a missing value is NaN."""
     columns = [str(k) for k in range(len(systems))]
     number = pl.col("system").replace_strict(systems, columns, default=None)
     by_measure = values.with_columns(number).partition_by("measure", as_dict=True)

@@ -88,9 +88,9 @@ def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.Data
 
 
 def find_noise(runs: Runs, system: str, against: str, measure: str, tested: Matrix | None = None) -> Noise | None:
-    """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few.
+    """Return the noise of the runs of `against` for a comparison with `system`; None if it has too few.
 
-    `tested` has a row for each of both: queries for which one has no value are left out. None: all count.
+    `tested` has a row for each of both. Queries for which one has no value are left out.
     """
     kept = slice(None) if tested is None else np.isfinite(tested).all(axis=0)
     others = np.isfinite(runs[system][measure][:, kept]).sum(axis=0)

@@ -54,8 +54,10 @@ class Requirement:
         return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
-def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collection[str] = ()) -> Requirement:
-    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
+def parse_requirement(
+    text: Requirement | str, *, rel: float | None = None, outcomes: Collection[str] = ()
+) -> Requirement:
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`; a parsed one stays.
 
     `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
 
@@ -67,6 +69,8 @@ def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collecti
     >>> line.measure, line.sign, line.bound, line.offset
     (SRE@3, '>=', None, -0.05)
     """
+    if isinstance(text, Requirement):
+        return text
     line = _Line(text)
     name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
     bound, factor, offset, noise = None, 1.0, 0.0, 0

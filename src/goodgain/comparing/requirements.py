@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -148,14 +148,12 @@ def check_requirements(
         raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
     if isinstance(found, (Scores, Mapping)):
         scores = {"the run": found} if isinstance(found, Scores) else found
-        checked = [
-            _check_scores(name, of, _parse(line, of.rel)) for line in requirements for name, of in scores.items()
-        ]
+        checked = [_check_scores(name, of, line) for line in requirements for name, of in scores.items()]
         return _decide(checked, alpha, family)
     made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
-    lines = [_parse(line, found.rel, outcomes) for line in requirements]
+    lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
     _refuse_lines(found, lines, settings.alpha, family)
     verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
@@ -186,10 +184,6 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
             )
 
 
-def _parse(line: Requirement | str, rel: float | None, outcomes: Collection[str] = ()) -> Requirement:
-    return parse_requirement(line, rel=rel, outcomes=outcomes) if isinstance(line, str) else line
-
-
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
     """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
     decided = list(checked)
@@ -215,8 +209,9 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
     return decided
 
 
-def _check_scores(name: str, scores: Scores, line: Requirement) -> Outcome:
+def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
     """Check a line for one system by its own queries that have a value, as `compare` does."""
+    line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
     kept = leave_out_empty(scores, measures)

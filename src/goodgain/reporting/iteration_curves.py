@@ -26,13 +26,7 @@ from goodgain.measures.ledger_values import (
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.options import check_whole_number, spell
 from goodgain.reporting.counted_runs import SystemCounts
-from goodgain.reporting.spends import (
-    OVER,
-    Spends,
-    check_costs_of_runs,
-    choose_spends,
-    find_spends,
-)
+from goodgain.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000

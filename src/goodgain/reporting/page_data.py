@@ -39,7 +39,7 @@ class Findings:
     """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system."""
 
     opening: Opening  # what the page says first
-    comparison: Comparison | None  # that of all systems with the first one, on all measures and those of the tiles
+    comparison: Comparison | None  # with the first system; in `Evidence` without the measures of the tiles
     searched: Mapping[str, Searched]
     curves: pl.DataFrame
     recalls: pl.DataFrame
@@ -49,10 +49,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Evidence(Findings):
-    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
-
-    `comparison` is without the measures of the tiles.
-    """
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base."""
 
     qrels: Qrels
     measures: Mapping[str, str | None]  # name -> better direction, of the measures to list
@@ -216,10 +213,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each chosen query its documents, what each iteration returned, and its good documents.
-
-    `reasons` numbers the causes and uses of documents, and gets new ones.
-    """
+    """Yield the documents, iterations and good documents of each chosen query; number causes and uses in `reasons`."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))
@@ -296,10 +290,7 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
-    """Return id, label, title and link of a document, without the last ones if they are null.
-
-    Only an address of the web, without blanks or hidden signs, is a link.
-    """
+    """Return id, label, title and link (an address of the web, without hidden signs), without the last ones if they are null."""
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label

@@ -9,14 +9,11 @@ import polars as pl
 
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_tables import describe_costs
-from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.explanation_screens import build_screen
 from goodgain.comparing.explanation_sentences import shorten
 from goodgain.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.comparing.use_of_documents import STAGES, Funnel
 from goodgain.errors import count_of
-from goodgain.files.tables import Line
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration, find_direction
 from goodgain.measures.scores import Scores
@@ -165,14 +162,8 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
         said = _VERDICTS.get(verdict, verdict)
         if name == _SEARCHES:
             said, verdict, places = _OF_SEARCHES.get(verdict, said), "", 2
-        yield Tile(
-            title,
-            shown,
-            [(row[side], format_number(row[mean], places)) for side, mean in _SIDES],
-            format_signed(row["difference"], places),
-            verdict or "",
-            said,
-        )
+        values = [(row[side], format_number(row[mean], places)) for side, mean in _SIDES]
+        yield Tile(title, shown, values, format_signed(row["difference"], places), verdict or "", said)
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
@@ -264,12 +255,6 @@ def _describe_change(row: Mapping[str, Any]) -> str:
     interval = format_interval(row["low"], row["high"], PLACES)
     number = "" if row["of_queries"] is None else f", {count_queries(row['of_queries'])}"
     return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval}{number})"
-
-
-def describe_explanation(explanation: Explanation) -> str:
-    """Return the first sentence of `explain`: the main cause, and the query to look at first."""
-    first = next(build_screen(explanation))
-    return first.text if isinstance(first, Line) else ""
 
 
 def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, str]]:

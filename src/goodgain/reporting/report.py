@@ -44,7 +44,6 @@ from goodgain.reporting.page_sentences import (
     TILES,
     build_tiles,
     describe_comparison,
-    describe_explanation,
     describe_funnel,
     describe_headline,
     describe_method,
@@ -194,8 +193,10 @@ def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
     if of.comparison is None:
         said = [*describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
         return [], said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
-    whys = map(describe_explanation, of.explanations.values())
-    return [*describe_comparison(of.comparison)], [*map(of.tell_cause, whys)]
+    # the main cause, and the query to look at first
+    firsts = [next(build_screen(one)) for one in of.explanations.values()]
+    whys = [of.tell_cause(first.text) for first in firsts if isinstance(first, Line)]
+    return [*describe_comparison(of.comparison)], whys
 
 
 def _build_tables(of: Evidence) -> list[Table]:

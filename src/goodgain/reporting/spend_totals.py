@@ -60,7 +60,7 @@ def tabulate_spend(
         values = [
             pl.select(
                 system=pl.lit(one.system),
-                query_id=found[one.system].query_ids,
+                query_id=found[one.system].pools["query_id"],
                 quantity=pl.lit(one.name),
                 value=pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan)),
             )
@@ -85,10 +85,6 @@ class _Found(NamedTuple):
     good: Vector  # the number of good documents
     gains: Matrix  # CG at the iterations 0, 1, ... in columns
     lengths: Matrix  # N in each run, a row for each
-
-    @property
-    def query_ids(self) -> pl.Series:
-        return self.pools.get_column("query_id")
 
     @classmethod
     def of(cls, runs: Sequence[Counts]) -> _Found:
@@ -155,7 +151,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
 def _list_ratios(
     found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
 ) -> Iterator[_Quantity]:
-    ids = next(iter(found.values())).query_ids
+    ids = next(iter(found.values())).pools.get_column("query_id")
     of_systems = {name: select_costs(costs, name, [*found]) for name in found}
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:

@@ -81,7 +81,14 @@ def find_spends(
             )
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
     for name, here in given.items():
-        _warn_of_other_iterations(over, name, here, rows[name])
+        of_run = here.filter(pl.col("number") > 0).join(rows[name], on="query_id", how="semi")
+        others = of_run.join(rows[name], on=_NUMBER, how="anti").sort(_NUMBER)
+        for query_id, number in others.select(_NUMBER).head(1).rows():
+            lacking = count_of(len(others), "iteration")
+            notice(
+                f"{spell('costs')} has {over} for {lacking} that {name} lacks, such as iteration {number} of query {query_id}. "
+                "The curve leaves this out. Number iterations as in the run."
+            )
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
@@ -100,17 +107,6 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
             "from 1; iteration 0 of costs is then the query as a whole."
         )
     return int(passes.any())
-
-
-def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledger: pl.DataFrame) -> None:
-    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
-    others = of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
-    if len(others):
-        query_id, number = others.select(_NUMBER).row(0)
-        notice(
-            f"{spell('costs')} has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration {number} "
-            f"of query {query_id}. The curve leaves this out. Number iterations as in the run."
-        )
 
 
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
