@@ -124,9 +124,8 @@ def _add_letters(means: Table, comparison: Comparison) -> Table:
         marked = (cell._replace(marks=of) for cell, of in zip(cells, marks, strict=True))
         rows.append([Cell(sign), head, *marked])
     kind = "letters" if few else "numbers"
-    told = (
-        f"Raised {kind} name the systems that a system is significantly better than ({name_test(comparison, 'pairs')})."
-    )
+    test = name_test(comparison, "pairs")
+    told = f"Raised {kind} name the systems that a system is significantly better than ({test})."
     told += " Each system is compared only with the one before it." * bool(comparison.signature.get("against"))
     return means._replace(header=["", *means.header], words=means.words + 1, rows=rows, notes=[told])
 

@@ -192,17 +192,15 @@ def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[name_document(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield Table.of(
-            "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
-        )
+        header = ["document", "found by", "at iteration"]
+        yield Table.of("Unjudged documents that one system alone found", header, 2, rows)
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
         rows = [
             [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield Table.of(
-            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
-        )
+        header = ["document", "found by", "first at iteration", "again at iteration"]
+        yield Table.of("Repeated results", header, 2, rows)
 
 
 def _build_iterations_table(account: Account, rel: float) -> Table:

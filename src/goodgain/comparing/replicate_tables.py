@@ -155,9 +155,8 @@ def tabulate_detectable(
         needed = compute_queries_needed(difference, spread, alpha=level)
         needed = None if needed is None else max(needed, least)
         power = None if needed is None else compute_power(difference, spread, needed, alpha=level)
-        (runs_of, noise), (runs_of_other, other) = (
-            noises.get((name, measure), (1, None)) for name in (system, against)
-        )
+        runs_of, noise = noises.get((system, measure), (1, None))
+        runs_of_other, other = noises.get((against, measure), (1, None))
         runs = None
         if noise is not None and other is not None and difference and queries >= least:
             given = (noise, other), (runs_of, runs_of_other)

@@ -124,9 +124,8 @@ class Evidence(Findings):
         others = rows.filter(pl.col("system") != self.systems[0])
 
         def sort(pairs: pl.DataFrame) -> pl.Series:
-            change = pairs.group_by("query_id", maintain_order=True).agg(
-                largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
-            )
+            sizes = {"largest": pl.col("difference").abs().max(), "worst": (sign * pl.col("difference")).min()}
+            change = pairs.group_by("query_id", maintain_order=True).agg(**sizes)
             by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
             return by.get_column("query_id")
 

@@ -78,9 +78,8 @@ class Opening(NamedTuple):
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
-        order = self.pairs.filter(measure=str(self.measures[0])).sort(
-            is_better, "mean", descending=True, nulls_last=True, maintain_order=True
-        )
+        pairs = self.pairs.filter(measure=str(self.measures[0]))
+        order = pairs.sort(is_better, "mean", descending=True, nulls_last=True, maintain_order=True)
         return str(order.item(0, "system"))
 
     @property

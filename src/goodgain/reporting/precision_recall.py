@@ -95,9 +95,8 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
     levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")
     # how many relevant documents the level needs: ceil(level * R / 10), in whole numbers
     needed = pl.max_horizontal((pl.col("level") * pl.col("R") + 9) // 10, pl.lit(1, pl.Int64))
-    found = levels.with_columns(so_far=needed).join(
-        hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left"
-    )
+    levels = levels.with_columns(so_far=needed)
+    found = levels.join(hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left")
     return found.select("query_id", "recall", pl.col("precision").fill_null(0.0))
 
 
