@@ -96,11 +96,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read the scores that `write_baseline` wrote, for a comparison with these qrels, measures and options.
-
-    Raises:
-        InputError: it is not such a file, was made with other judgments or in another order, or lacks a measure.
-    """
+    """Read the scores that `write_baseline` wrote, or raise `InputError` if qrels, measures or options differ."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
@@ -130,7 +126,9 @@ def read_baseline(
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
-    _check_documents(path, signature, qrels, is_older=about.goodgain_baseline < _VERSION)
+    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # than joined addresses
+    ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
+    _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
@@ -165,13 +163,6 @@ def check_run(
     for measure in measures:
         of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
         _check_options(path, of_file, of_run, f" for {measure}")
-
-
-def _check_documents(path: Any, made: Mapping[str, Any], qrels: Qrels, *, is_older: bool) -> None:
-    """Raise `InputError` if ids became documents in another way. Version 1 of the file is older than joined addresses."""
-    here = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
-    before = {"urls": "keep"} if is_older and "urls" in qrels.documents else {}
-    _check_options(path, {**before, **made}, here)
 
 
 def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:

@@ -41,19 +41,12 @@ _DOCUMENT = ["query_id", "doc_id"]
 
 
 class Searched(NamedTuple):
-    """What a system found. Its iterations are 1..N in each query.
+    """What a system found. Its iterations are 1..N in each query."""
 
-    Attributes:
-        documents: query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged).
-        repeats: query_id, doc_id, iteration, first_iteration: a row for each later occurrence.
-        numbers: query_id, iteration, number (that of the run).
-        counts: threshold -> ledger and pools.
-    """
-
-    documents: pl.DataFrame
-    repeats: pl.DataFrame
-    numbers: pl.DataFrame
-    counts: dict[float, Counts]
+    documents: pl.DataFrame  # query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged)
+    repeats: pl.DataFrame  # query_id, doc_id, iteration, first_iteration: a row for each later occurrence
+    numbers: pl.DataFrame  # query_id, iteration, number (that of the run)
+    counts: dict[float, Counts]  # threshold -> ledger and pools
 
     @property
     def absent(self) -> pl.Series:
@@ -83,17 +76,11 @@ def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searc
 
 
 class Parts(NamedTuple):
-    """A measure as a fraction.
-
-    Attributes:
-        measure: the measure.
-        numerator: the sum itself, or the numerator of a rate.
-        denominator: what a rate is divided by, in words; None for a sum.
-    """
+    """A measure as a fraction."""
 
     measure: GoodGainMeasure
-    numerator: GoodGainMeasure
-    denominator: str | None = None
+    numerator: GoodGainMeasure  # the sum itself, or the numerator of a rate
+    denominator: str | None = None  # what a rate is divided by, in words; None for a sum
 
     @property
     def last(self) -> float:
@@ -112,10 +99,7 @@ class Parts(NamedTuple):
 
 
 def divide_measure(measure: object) -> Parts:
-    """Return the parts of a measure.
-
-    Raises:
-        MeasureError: it is neither a sum over documents nor a rate of one.
+    """Return the parts of a measure, or raise `MeasureError` for one that is neither a sum over documents nor a rate of one.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -131,10 +115,7 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the columns of `Explanation.documents` but title, for a measure that is a sum over documents.
-
-    They say for each good document what it adds to the difference of two systems, and why.
-    """
+    """Return the columns of `Explanation.documents` but title, for a measure that is a sum over documents."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
@@ -189,7 +170,6 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
 
 
 def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
-    """Return the first word whose condition holds."""
     chosen = (pl.when(condition).then(pl.lit(word)) for word, condition in conditions.items())
     return pl.coalesce(*chosen, pl.lit(otherwise))
 
@@ -204,11 +184,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of `Explanation.queries` but sentence, for one measure.
 
-    The first differing iteration is the first one in which one system alone found a good document. Where a rate counts
-    results, it can also be the first one with other numbers of results or repeats.
-
-    What numerator and denominator add to the difference of a rate treats both alike: each changes at the mean of the
-    other's values in the two systems.
+    In the first differing iteration one system alone found a good document. Where a rate counts results, it can also be the
+    first one with other numbers of results or repeats. Numerator and denominator of a rate are treated alike: each changes
+    at the mean of the other's values in the two systems.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -244,9 +222,8 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
         queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
     difference = pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0)
     is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
-    above, after, below, under = (
-        pl.col(f"{part}_{side}") for part in ("numerator", "denominator") for side in ("base", "new")
-    )
+    of_rate = [f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")]
+    above, after, below, under = map(pl.col, of_rate)
     is_divided = (below > 0) & (under > 0)
     return queries.select(
         "query_id",
@@ -254,7 +231,7 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
         "base",
         "new",
         difference=pl.when(is_residue).then(0.0).otherwise(difference),
-        **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
+        **{name: name for name in of_rate},
         from_numerator=pl.when(is_divided).then((after - above) * (1 / below + 1 / under) / 2),
         from_denominator=pl.when(is_divided).then((1 / under - 1 / below) * (above + after) / 2),
         first_differing_iteration=pl.col("at").cast(pl.Int64),

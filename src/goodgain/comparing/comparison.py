@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.comparison_forms import (
-    find_remarks,
-    render_briefly,
-    render_html,
-    render_on_terminal,
-    write_comparison,
-)
+from goodgain.comparing.comparison_forms import render_briefly, render_html, render_on_terminal, write_comparison
 from goodgain.comparing.comparison_question import Question
 from goodgain.comparing.comparison_tables import Layout
 from goodgain.comparing.outcomes import correlate
-from goodgain.comparing.replicate_tables import Runs, tabulate_flips, tabulate_noise
+from goodgain.comparing.replicate_tables import Runs, list_remarks, tabulate_flips, tabulate_noise
 from goodgain.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
@@ -113,10 +107,10 @@ class Comparison:
     def groups(self) -> pl.DataFrame | None:
         if self.members is None:
             return None
-        better, tables = dict(self.means.select("measure", "better").iter_rows()), []
+        tables = []
         for (group,), of in self.members.group_by("group", maintain_order=True):
             is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()}, better)
+            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()})
             tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
         return self.question.decide(pl.concat(tables), self.scores)
 
@@ -191,7 +185,8 @@ class Comparison:
     def __str__(self) -> str:
         from rich.text import Text
 
-        told, remarks = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), find_remarks(self)
+        told, made = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), self.signature
+        remarks = {*list_remarks(self.scores, self.detectable, alpha=made["alpha"], detect=made.get("detect"))}
         return write_plain([*told, *(Text(escape_controls(note)) for note in self.notes if note not in remarks)])
 
     def __rich_console__(self, console: Any, options: Any) -> Any:

@@ -27,7 +27,7 @@ from goodgain.comparing.comparison_tables import (
     name_test,
 )
 from goodgain.comparing.rendering import VERDICT_COLOURS
-from goodgain.comparing.replicate_tables import describe_detectable, list_remarks
+from goodgain.comparing.replicate_tables import describe_detectable
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
 from goodgain.files.tables import (
@@ -51,12 +51,8 @@ ROWS = ("measures", "systems")
 #: The smallest and the largest number of decimals; -1 is full precision.
 PLACES = (-1, 100)
 
-#: The label of the table of means where the user gives none.
-_LABEL = "tab:comparison"
-
 
 def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
-    """Return the comparison as text in one of `FORMS`."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if layout.rows is None and form == "latex" and comparison.baseline is None:
@@ -83,7 +79,7 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
         tables = [_add_letters(means, comparison), *more]  # in place of the pairs
     floats = []
     for table in tables:
-        label = "-".join(filter(None, [layout.label or _LABEL, table.name]))
+        label = "-".join(filter(None, [layout.label or "tab:comparison", table.name]))
         notes = [*table.notes, *_explain(comparison, table, in_column=by_system)]
         floats.append(write_float(table._replace(notes=notes), label, size))
     notices = [write_latex_comment(f"notice: {note}") for note in comparison.notes]
@@ -128,17 +124,10 @@ def _add_letters(means: Table, comparison: Comparison) -> Table:
         marked = (cell._replace(marks=of) for cell, of in zip(cells, marks, strict=True))
         rows.append([Cell(sign), head, *marked])
     kind = "letters" if few else "numbers"
-    told = (
-        f"Raised {kind} name the systems that a system is significantly better than ({name_test(comparison, 'pairs')})."
-    )
+    test = name_test(comparison, "pairs")
+    told = f"Raised {kind} name the systems that a system is significantly better than ({test})."
     told += " Each system is compared only with the one before it." * bool(comparison.signature.get("against"))
     return means._replace(header=["", *means.header], words=means.words + 1, rows=rows, notes=[told])
-
-
-def find_remarks(comparison: Comparison) -> list[str]:
-    """Return the notes on noise and power."""
-    asked = {"alpha": comparison.signature["alpha"], "detect": comparison.signature.get("detect")}
-    return [*list_remarks(comparison.scores, comparison.detectable, **asked)]
 
 
 def _write_csv(comparison: Comparison, layout: Layout) -> str:

@@ -12,14 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from goodgain.comparing.pairs_table import NOT_COMPARABLE
-from goodgain.comparing.rendering import count_queries
+from goodgain.comparing.rendering import count_queries, list_some
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.counting.coverage import (
-    LOW_SHARE,
-    SharedQueries,
-    list_examples,
-    share_of_smaller,
-)
+from goodgain.counting.coverage import LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
@@ -27,7 +22,7 @@ from goodgain.measures.names import describe_lack, find_results_counts, needs_re
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
 
-#: Pairs of systems, measures, or systems that a note lists.
+#: Pairs of systems that a note lists.
 _EXAMPLES = 3
 
 
@@ -36,10 +31,7 @@ def describe_shared_queries(
 ) -> str | None:
     """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
 
-    `pairs` has the pairs that are compared; None: all.
-
-    Raises:
-        InputError: two systems of a pair have queries, and share no judged one.
+    `pairs` has the pairs that are compared; None: all. A pair that shares no judged query raises `InputError`.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
@@ -172,10 +164,7 @@ def _describe_low_counts(
 
 
 def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> str | None:
-    """Return a sentence on the pairs that are not comparable because one system has no iterations; None without any.
-
-    `of_file` is the name of the system of a baseline file.
-    """
+    """Return a sentence on pairs that are not comparable because a system lacks iterations; `of_file`: that of a baseline file."""
     found = pairs.filter(verdict=NOT_COMPARABLE)
     if found.is_empty():
         return None
@@ -188,9 +177,5 @@ def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_
     remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
     if lacking[0] == of_file:
         remedy = f"Write the baseline file again with {spell('page', 'N')}."
-    return f"{_list(measures)}: not comparable between {_list(lacking)} (no iterations) and {_list(others)}. {remedy}"
-
-
-def _list(listed: Sequence[str]) -> str:
-    more = f" and {len(listed) - _EXAMPLES:,} more" if len(listed) > _EXAMPLES else ""
-    return f"{', '.join(listed[:_EXAMPLES])}{more}"
+    without, having = list_some(lacking), list_some(others)
+    return f"{list_some(measures)}: not comparable between {without} (no iterations) and {having}. {remedy}"

@@ -12,17 +12,18 @@ import polars as pl
 
 from goodgain.comparing.baseline_file import check_run, read_baseline
 from goodgain.comparing.difference_bounds import ScoredRun, find_added
-from goodgain.comparing.incomplete_runs import count_as_empty
+from goodgain.comparing.lost_queries import count_as_empty
 from goodgain.comparing.outcomes import leave_out_completed, leave_out_ratio
 from goodgain.comparing.pairs_table import compare_pairs, decide, find_incomparable
 from goodgain.comparing.required_lines import Requirement, parse_requirement
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, needs_results, parse_measures
+from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
 from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.measures.scores import Scores
@@ -31,23 +32,15 @@ from goodgain.schema import COMPLETED
 
 #: The name of the system of a baseline file.
 BASELINE = "baseline"
-
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
-
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
-    """The options of `compare`, and what follows from them without a run.
-
-    `runs_of` has the names of the runs of each system, as `name_runs` returns them.
-
-    Raises:
-        InputError, MeasureError: as `compare`, for options that no run can fit.
-    """
+    """The options of `compare`, and what follows from them without a run; `runs_of` has the names of the runs of each system."""
 
     measures: Measures
     runs_of: Mapping[str, Sequence[str]]
@@ -71,27 +64,30 @@ class Question:
     detect: float | None = None
 
     def __post_init__(self) -> None:
+        bounds, file = spell("bounds", True), spell("baseline_file")
         if self.baseline_file is not None:
-            _check_baseline_file(self.runs_of, self.baseline, self.against, bounds=self.bounds)
+            if self.bounds:
+                raise InputError(f"{bounds} needs the run of every system. Leave out {file} or {bounds}.")
+            if self.against is not None or self.baseline not in (None, BASELINE):
+                raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
+            if BASELINE in self.runs_of:
+                raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
-            bounds = spell("bounds", True)
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.incomplete != "keep":
-            self._check_incomplete(spell("incomplete", self.incomplete))
+            asked = spell("incomplete", self.incomplete)
+            if self.bounds:
+                raise InputError(f"{asked} and {bounds} do not go together. Leave out one of them.")
+            if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
+                raise InputError(
+                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes "
+                    "it where logs break off."
+                )
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
-
-    def _check_incomplete(self, asked: str) -> None:
-        if self.bounds:
-            raise InputError(f"{asked} and {spell('bounds', True)} do not go together. Leave out one of them.")
-        if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
-            raise InputError(
-                f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes it "
-                "where logs break off."
-            )
 
     @property
     def systems(self) -> list[str]:
@@ -106,7 +102,21 @@ class Question:
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """The positions of the systems to compare."""
-        return _choose_pairs(self.systems, self.base, self.against)
+        names, baseline, against = self.systems, self.base, self.against
+        if baseline is not None and baseline not in names:
+            raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+        if against not in (None, "previous"):
+            otherwise = f"name a baseline for all systems with {spell('baseline')}"
+            raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
+        if against is not None and baseline is not None:
+            both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
+            raise InputError(f"{both} name two systems to compare with; give one of them")
+        every = range(len(names))
+        if against is not None:
+            return [(system, system - 1) for system in every[1:]]
+        if baseline is not None:
+            return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+        return [(system, other) for other in every for system in every[other + 1 :]]
 
     @cached_property
     def settings(self) -> Settings:
@@ -121,6 +131,10 @@ class Question:
             rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
         return leave_out_completed(leave_out_ratio(average_outcomes(rows)), self.require)
 
+    @property
+    def solved(self) -> list[str]:
+        return [] if self.table is None else self.table.columns[2:]
+
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
         """The outcomes of each run: query_id, system, replicate and columns of numbers."""
@@ -129,11 +143,7 @@ class Question:
     @cached_property
     def lines(self) -> list[Requirement]:
         """The required lines on measures; those on outcomes have no replicates."""
-        solved = [] if self.table is None else self.table.columns[2:]
-        lines = [
-            parse_requirement(line, rel=self.rel, outcomes=solved) if isinstance(line, str) else line
-            for line in self.require
-        ]
+        lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
         return [line for line in lines if not isinstance(line.measure, str)]
 
     @cached_property
@@ -148,9 +158,15 @@ class Question:
         """The measures, and the counts that a comparison of them needs."""
         return add_counts(self.asked)
 
-    def test(self, matrices: Mapping[str, Matrix], better: Mapping[str, str | None]) -> pl.DataFrame:
+    @cached_property
+    def better(self) -> dict[str, str | None]:
+        """The better direction of each measure and outcome."""
+        directions = {str(measure): find_direction(measure) for measure in self.asked}
+        return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
+
+    def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
         """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
-        return compare_pairs(matrices, better, self.systems, self.pairs, self.settings)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         """Correct the p-values, and add the verdicts; `scores` are those of each system."""
@@ -159,7 +175,6 @@ class Question:
         return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
-        """Return the scores of the baseline file; None without one."""
         if self.baseline_file is None:
             return None
         options = {name: getattr(self, name) for name in ("order", "missing", "incomplete")}
@@ -190,34 +205,6 @@ class Question:
         scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
         added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
         return ScoredRun(scores, added)
-
-
-def _check_baseline_file(runs: Mapping[str, Any], baseline: str | None, against: str | None, *, bounds: bool) -> None:
-    """Raise `InputError` for what does not go together with a baseline file."""
-    asked, file = spell("bounds", True), spell("baseline_file")
-    if bounds:
-        raise InputError(f"{asked} needs the run of every system. Leave out {file} or {asked}.")
-    if against is not None or baseline not in (None, BASELINE):
-        raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
-    if BASELINE in runs:
-        raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
-
-
-def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
-    if baseline is not None and baseline not in names:
-        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
-    if against not in (None, "previous"):
-        otherwise = f"name a baseline for all systems with {spell('baseline')}"
-        raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
-    if against is not None and baseline is not None:
-        both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
-        raise InputError(f"{both} name two systems to compare with; give one of them")
-    every = range(len(names))
-    if against is not None:
-        return [(system, system - 1) for system in every[1:]]
-    if baseline is not None:
-        return [(system, names.index(baseline)) for system in every if names[system] != baseline]
-    return [(system, other) for other in every for system in every[other + 1 :]]
 
 
 def add_fixed_iterations(

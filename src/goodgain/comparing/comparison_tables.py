@@ -106,9 +106,8 @@ def _build_more_tables(comparison: Comparison, places: int, *, without: Sequence
             for *words, queries, tau, low, high in comparison.correlations.iter_rows()
         ]
         title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
-        tables.append(
-            Table.of(title, ["system", "outcome", "measure", "queries", "tau", "interval"], 3, rows, CORRELATIONS)
-        )
+        header = ["system", "outcome", "measure", "queries", "tau", "interval"]
+        tables.append(Table.of(title, header, 3, rows, CORRELATIONS))
     tables += build_replicate_tables(comparison, places, brief=bool(without))
     return tables
 
@@ -220,7 +219,6 @@ def explain_dagger(comparison: Comparison) -> str:
 
 
 def describe_bounds(signature: Mapping[str, Any]) -> list[str]:
-    """Return the explanation of the bounds of a table; nothing without bounds."""
     if "bounds" not in signature:
         return []
     return [

@@ -18,15 +18,10 @@ from goodgain.measures.scores import Scores
 
 
 class ScoredRun(NamedTuple):
-    """A run in a comparison.
-
-    Attributes:
-        scores: those on all measures that the comparison needs.
-        added: with bounds, name of a measure with bounds -> query_id, doc_id, added: what each unjudged result alone could add.
-    """
+    """The scores of a run on all measures that a comparison needs, and what its unjudged results could add to them."""
 
     scores: Scores
-    added: Mapping[str, pl.DataFrame]
+    added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
 
 
 def find_added(
@@ -53,11 +48,9 @@ def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> p
 def add_bounds(
     pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Mapping[str, ScoredRun]
 ) -> pl.DataFrame:
-    """Add the columns least, most and can_turn to the pairs of a comparison; null for a measure without bounds.
+    """Add least, most and can_turn to the pairs of a comparison, as `Comparison` describes them; null for a measure without bounds.
 
-    Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels. `least` and `most` are
-    the smallest and the largest difference over all such labels. `can_turn` is true if some labels reverse the sign of the
-    difference, or give a difference of 0 a sign.
+    Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels.
     """
     rules = {str(measure): find_rule(measure) for measure in measures}
     rows: list[tuple[float | None, float | None]] = []
@@ -93,8 +86,7 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return least and most of each query for a measure that sums over documents.
 
-    `most` gives the largest label to the documents that add more to the first system, and 0 to the others; `least` does
-    the opposite.
+    `most` gives the largest label to the documents that add more to the first system, and 0 to others; `least` the opposite.
     """
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.causes import (
-    Parts,
-    Searched,
-    add_up,
-    find_causes,
-    find_unjudged,
-    tabulate_queries,
+from goodgain.comparing.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
+from goodgain.comparing.explanation_screens import (
+    FORMS,
+    FRAMES,
+    add_sentences,
+    build_screen,
+    render_on_terminal,
+    take_query,
 )
-from goodgain.comparing.explanation_screens import add_sentences, build_screen, render_on_terminal, write_explanation
 from goodgain.comparing.searches import Results, tabulate_iterations
 from goodgain.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.errors import notice
+from goodgain.errors import InputError, notice
 from goodgain.evaluation import check_iterations
-from goodgain.files.tables import write_html
+from goodgain.files.tables import write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
 from goodgain.formats.systems import stack_systems
@@ -96,7 +98,14 @@ class Explanation:
         Raises:
             InputError: the form, or the query, is unknown.
         """
-        return write_explanation(self, form, query)
+        if form not in FORMS:
+            raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
+        if form == "markdown":
+            return write_markdown(build_screen(self, query))
+        shown = self if query is None else take_query(self, query)
+        frames = {name: getattr(shown, name).to_dicts() for name in FRAMES}
+        content = {"base": self.base, "new": self.new, "measures": self.measures, **frames}
+        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __repr__(self) -> str:
         return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {self.queries.height:,} rows)"
@@ -114,9 +123,8 @@ class Explanation:
 def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
     """Return qrels and two runs in which each query stands once for each pair of a run of base and a run of new."""
     (base, of_base), (new, of_new) = runs.items()
-    pairs = pl.DataFrame(
-        [(b, n) for b in range(len(of_base)) for n in range(len(of_new))], schema=["b", "n"], orient="row"
-    )
+    positions = [*product(range(len(of_base)), range(len(of_new)))]
+    pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")
     query_id = pl.format("{} ({}, {})", "query_id", pl.col("b") + 1, pl.col("n") + 1)
 
     def repeat(frame: pl.DataFrame, of: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,17 +16,16 @@ from goodgain.comparing.explanation_sentences import (
     add_parts,
     describe_main_cause,
     describe_outcome,
-    list_some,
     name_document,
     name_documents,
     sum_sides,
 )
-from goodgain.comparing.rendering import ABSENT, count_queries, show
+from goodgain.comparing.rendering import ABSENT, count_queries, list_some, show
 from goodgain.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
-from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
-_FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
-
+#: The tables of an explanation.
+FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
 #: What happened to a good document -> the uses of it for which it did.
 _LOST = {
     "returned and not opened": "^returned.*(?:never opened|open failed)",
@@ -107,13 +105,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
     yield from map(Line, describe_whole(of))
 
 
-def _summarise(
-    account: Account,
-    parts: Parts,
-    queries: pl.DataFrame,
-    worse: pl.DataFrame,
-    better: pl.DataFrame,
-) -> str:
+def _summarise(account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame) -> str:
     """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
     of, number = account.of, queries.height
     total = math.fsum(queries.get_column("difference"))
@@ -131,7 +123,7 @@ def _summarise(
 
 
 def describe_whole(of: Explanation) -> Iterator[str]:
-    """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
+    """Yield sentences on wasted and repeated searches, and on unjudged and lost documents, over all queries."""
     account = Account(of)
     for name, rel in product(account.names, account.rels):
         rows = of.iterations.filter(system=name, rel=rel)
@@ -147,29 +139,21 @@ def describe_whole(of: Explanation) -> Iterator[str]:
             idle = account.describe_idle(name, of.queries.get_column("query_id"))
             yield f"{name}{account.name_rel(rel)}: {' '.join(said) or f'{idle}.'}"
     unjudged = of.unjudged.filter(measure=of.measures[0])
-    alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
+    alone = [(name, unjudged.filter(system=name).height) for name in account.names]
     if unjudged.height:
-        said = [
-            f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone.items() if number
-        ]
+        said = [f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone if number]
         yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
-    yield from _describe_lost(of)
-
-
-def _describe_lost(of: Explanation) -> Iterator[str]:
-    """Yield for each system the good documents that it returned and never opened, or opened and did not cite."""
     documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     documents = documents.sort("relevance", descending=True, maintain_order=True)
     for use, name in zip(USES_OF, (of.base, of.new), strict=True):
         for what, pattern in _LOST.items():
-            rows = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
-            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in rows]:
+            good = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
+            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in good]:
                 yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
-    """Return the rows of an explanation about one query, or raise `InputError`."""
-    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in _FRAMES}
+    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
         raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
@@ -208,17 +192,15 @@ def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[name_document(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield Table.of(
-            "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
-        )
+        header = ["document", "found by", "at iteration"]
+        yield Table.of("Unjudged documents that one system alone found", header, 2, rows)
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
         rows = [
             [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield Table.of(
-            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
-        )
+        header = ["document", "found by", "first at iteration", "again at iteration"]
+        yield Table.of("Repeated results", header, 2, rows)
 
 
 def _build_iterations_table(account: Account, rel: float) -> Table:
@@ -245,20 +227,7 @@ def _build_iterations_table(account: Account, rel: float) -> Table:
     return Table.of(title, header, len(header), rows)
 
 
-def write_explanation(of: Explanation, form: str, query: str | None) -> str:
-    """Return an explanation as text in one of `FORMS`."""
-    if form not in FORMS:
-        raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
-    if form == "json":
-        shown = of if query is None else take_query(of, query)
-        frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
-        content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_markdown(build_screen(of, query))
-
-
 def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:
-    """Yield the first screen, or one query, for rich."""
     from rich.padding import Padding
     from rich.text import Text
 

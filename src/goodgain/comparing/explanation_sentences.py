@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.comparing.causes import Parts, add_up
-from goodgain.comparing.rendering import count_queries, show
+from goodgain.comparing.rendering import count_queries, list_some, show
 from goodgain.comparing.statistical_tests import RESIDUE
 from goodgain.errors import count_of
 from goodgain.measures.good_gain import NumDup
@@ -37,8 +37,8 @@ _HAPPENED_IN_BOTH = {
     "earlier": "{new} found {n} earlier",
     "judged_differently": "both found {n}, with different labels",
 }
-#: How many documents a line names, and how many characters of a text it has.
-_NAMED, _LONGEST = 3, 70
+#: Characters of a text in a line.
+_LONGEST = 70
 
 
 class Account:
@@ -55,7 +55,6 @@ class Account:
 
     @cached_property
     def rels(self) -> list[float]:
-        """The thresholds of the measures."""
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
@@ -126,7 +125,8 @@ class Account:
             if named:
                 keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
                 names = name_documents(self.of.documents.filter(**keys))
-            yield f"{self.describe_cause(parts, cause, names)} ({_show_amount(parts, cause['amount'])})"
+            of_rate = f" of {parts.numerator}" if parts.denominator is not None else ""
+            yield f"{self.describe_cause(parts, cause, names)} ({show(cause['amount'], '+')}{of_rate})"
         words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
         for name, rows in searches.items() if named else ():
             totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
@@ -238,17 +238,7 @@ def name_document(row: Mapping[str, Any]) -> str:
     return shorten(row["title"] or row["doc_id"])
 
 
-def list_some(names: list[str], most: int = _NAMED) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def shorten(text: str, most: int = _LONGEST) -> str:
     """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _show_amount(parts: Parts, amount: float) -> str:
-    """Return an amount; for a rate with its unit, the numerator."""
-    return show(amount, "+") + (f" of {parts.numerator}" if parts.denominator is not None else "")

@@ -23,7 +23,6 @@ from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
 MARKER = "<!-- goodgain compare -->"
-
 #: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
 _FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
 _LONGEST = 80  # characters of a question, or of a search string
@@ -88,10 +87,7 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return the measure, the system and the other one that a comment explains, and whether the measure has causes.
-
-    The first failed measure, else the first measure; one with causes comes before one without.
-    """
+    """Return the first failed measure, else the first one, if possible with causes; its two systems; and whether it has causes."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -164,7 +160,6 @@ def _shorten(text: str) -> str:
 
 
 def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
-    """Return the searches of both systems in one query, where results have their strings."""
     rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
     rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
     columns = ["iteration", "system", "query_text", "new_good", "repeated"]
@@ -175,7 +170,6 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
 
 
 def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
-    """Return a table of at most so many rows."""
     table = write_markdown([Table.of("", header, len(header), rows[:most])]).rstrip("\n")
     return table + (f"\n\n{len(rows) - most} more: see the log." if len(rows) > most else "")
 

@@ -18,10 +18,8 @@ from goodgain.schema import COMPLETED
 
 #: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
 _RESAMPLES = 999
-
 #: Columns of a matrix of pairs of queries at a time.
 _BLOCK = 500
-
 #: Fewer queries have no interval.
 _LEAST_QUERIES = 3
 
@@ -29,13 +27,7 @@ _LEAST_QUERIES = 3
 def stack_outcomes(
     outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the outcomes of these systems as a table of query_id, measure, system, value.
-
-    `kept` are the values of a baseline file, which has its own outcomes.
-
-    Raises:
-        InputError: a system has no outcomes, or an outcome has the name of a measure.
-    """
+    """Return query_id, measure, system and value of the outcomes of these systems; `kept` are the values of a baseline file."""
     table = spell("outcomes")
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:
@@ -54,11 +46,7 @@ def stack_outcomes(
 
 
 def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return outcomes without `opens_per_good`, which a funnel has for queries that opened something good, and only these.
-
-    Raises:
-        InputError: there is no other outcome.
-    """
+    """Drop `opens_per_good`: it is null for queries that opened nothing good. Raise `InputError` if it is the only outcome."""
     if RATIO_OF_SUMS not in outcomes.columns:
         return outcomes
     said = f"{spell('outcomes')}: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
@@ -69,10 +57,7 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl.DataFrame | None:
-    """Return outcomes without `completed`, which says whether a log broke off; None if there is no other outcome.
-
-    A required line that names it asks for it.
-    """
+    """Drop `completed`, unless a required line names it; return None if it is the only outcome."""
     asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
@@ -85,11 +70,7 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes that some query has for every system; leave out those of a funnel that a log does not record.
-
-    Raises:
-        InputError: no query has an outcome for every system.
-    """
+    """Return the outcomes that some query has for every system, without those of a funnel that a log does not record."""
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
     table = spell("outcomes")
@@ -119,7 +100,6 @@ def correlate(
 
 
 def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, float]:
-    """Return Kendall's tau-b and its bootstrap percentile interval over queries; NaN where one of both is constant."""
     if len(x) < _LEAST_QUERIES or np.ptp(x) == 0 or np.ptp(y) == 0:
         return np.nan, np.nan, np.nan
     tau = compute_tau(x, y, np.ones((1, len(x))))[0]

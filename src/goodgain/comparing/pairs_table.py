@@ -31,15 +31,12 @@ from goodgain.measures.scores import Scores
 
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
 _ROWS = 1_000
-
 #: The verdicts of a significant difference.
 DECIDED = ("better", "worse")
 #: The verdict where a system has no value because it returned nothing.
 NO_RESULTS = "no results"
 #: How the verdict begins where the values of two systems mean different things; a reason may follow.
 NOT_COMPARABLE = "not comparable"
-
-Pairs = Sequence[tuple[int, int]]
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
@@ -89,19 +86,23 @@ def compare_pairs(
     values: Mapping[str, Matrix],
     better: Mapping[str, str | None],
     systems: Sequence[str],
-    pairs: Pairs,
+    pairs: Sequence[tuple[int, int]],
     settings: Settings,
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `values` has a row per system. `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has
-    no value at all.
+    `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has no value at all.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
     tested: dict[int, dict[str, float]] = {}
-    for at in _group_by_queries(matched):
-        tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
+    by_queries: dict[int, list[int]] = {}
+    for k, of in enumerate(matched):
+        by_queries.setdefault(of.shape[1], []).append(k)
+    for same in by_queries.values():
+        for start in range(0, len(same), _ROWS):
+            at = same[start : start + _ROWS]
+            tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
@@ -130,10 +131,7 @@ def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
 def arrange_values(
     values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
 ) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row per system, a column per query; a missing value is NaN.
-
-    `values` has the columns of `Comparison.values`.
-    """
+    """Return measure -> matrix of `Comparison.values`: a row per system, a column per query; a missing value is NaN."""
     columns = [str(k) for k in range(len(systems))]
     number = pl.col("system").replace_strict(systems, columns, default=None)
     by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
@@ -146,20 +144,8 @@ def arrange_values(
     return found
 
 
-def _group_by_queries(matched: Sequence[Matrix]) -> Iterator[list[int]]:
-    """Yield the positions of pairs to test together: their number of queries is equal, and `_ROWS` limits their size."""
-    by_queries: dict[int, list[int]] = {}
-    for k, of in enumerate(matched):
-        by_queries.setdefault(of.shape[1], []).append(k)
-    for at in by_queries.values():
-        yield from (at[start : start + _ROWS] for start in range(0, len(at), _ROWS))
-
-
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
-    """Yield for each pair its means, difference, interval, p-values, effect and signs.
-
-    `above` and `below` count the queries where the system has the higher and the lower value.
-    """
+    """Yield what is found for each pair; `above` and `below` count the queries where the system has the higher or lower value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -167,13 +153,14 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
         low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **sampling)
         p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
         effect = compute_effect_size(stacked)
-    differences = _average_differences(stacked)
-    for k, of in enumerate(matched):
+    sizes = average_rows(np.abs(stacked))
+    for k, (of, difference) in enumerate(zip(matched, average_rows(stacked), strict=True)):
         mean, mean_against = average_rows(of)
         yield {
             "mean": mean,
             "mean_against": mean_against,
-            "difference": differences[k],
+            # A mean at rounding level counts as 0, as that of 0.3 - 0.2 and 0 - 0.1.
+            "difference": 0.0 if abs(difference) <= RESIDUE * sizes[k] else difference,
             "low": low[k],
             "high": high[k],
             "p_t": p_t[k],
@@ -190,12 +177,6 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     """Return the mean of each row, by exact summation; NaN without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
-
-
-def _average_differences(differences: Matrix) -> list[float]:
-    """Return the means of the differences. Means at rounding level count as 0, as that of 0.3 - 0.2 and 0 - 0.1."""
-    means = zip(average_rows(differences), average_rows(np.abs(differences)), strict=True)
-    return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
 def decide(
@@ -272,7 +253,6 @@ def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | 
 
 
 def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs whose systems are not comparable."""
     return pairs.filter(pl.col("verdict").str.starts_with(NOT_COMPARABLE))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABSENT = "–"
-
 #: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. No system and no kind of
 #: results has one of them.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
@@ -38,8 +37,13 @@ def count_queries(queries: int) -> str:
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
 
 
+def list_some(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def format_bounds(row: Mapping[str, Any], places: int) -> str:
-    """Return least and most of a row in brackets."""
     if row["most"] is None:
         return " (no bounds)"
     return f" [{format_number(row['least'], places)}, {format_number(row['most'], places)}]"

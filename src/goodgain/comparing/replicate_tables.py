@@ -14,7 +14,9 @@ from goodgain.comparing.rendering import count_queries, format_number
 from goodgain.comparing.replicates import (
     LEAST_QUERIES,
     POWER,
+    Flips,
     Noise,
+    Spread,
     compute_detectable_difference,
     compute_power,
     compute_queries_needed,
@@ -34,28 +36,21 @@ if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison
 
 _REPLICATES = {
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("system", "measure"), pl.String),
     "replicates": pl.Int64,
-    **dict.fromkeys(("mean", "within", "between", "icc", "best", "worst", "oracle_pick"), pl.Float64),
+    **dict.fromkeys(Spread._fields, pl.Float64),
 }
 _NOISE = {
-    "system": pl.String,
-    "against": pl.String,
-    "measure": pl.String,
-    "floor": pl.Float64,
-    "two_single_runs": pl.Float64,
+    **dict.fromkeys(("system", "against", "measure"), pl.String),
+    **dict.fromkeys(("floor", "two_single_runs"), pl.Float64),
 }
 _FLIPS = {
-    "system": pl.String,
-    "requirement": pl.String,
+    **dict.fromkeys(("system", "requirement"), pl.String),
+    **dict.fromkeys(Flips._fields, pl.Float64),
     "k": pl.Int64,
-    **dict.fromkeys(("pass_at_k", "pass_all_k", "flip_rate", "ever_flips"), pl.Float64),
 }
 _DETECTABLE = {
-    "measure": pl.String,
-    "system": pl.String,
-    "against": pl.String,
+    **dict.fromkeys(("measure", "system", "against"), pl.String),
     "difference": pl.Float64,
     "queries": pl.Int64,
     "power": pl.Float64,
@@ -65,7 +60,6 @@ _DETECTABLE = {
 
 #: Differences that a note lists.
 _EXAMPLES = 3
-
 #: System -> measure -> its replicates.
 Runs = Mapping[str, Mapping[str, Matrix]]
 
@@ -94,9 +88,9 @@ def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.Data
 
 
 def find_noise(runs: Runs, system: str, against: str, measure: str, tested: Matrix | None = None) -> Noise | None:
-    """Return the noise of the runs of `against`, for a comparison with `system`; None if it has too few.
+    """Return the noise of the runs of `against` for a comparison with `system`; None if it has too few.
 
-    `tested` has a row for each of both: queries for which one has no value are left out. None: all count.
+    `tested` has a row for each of both. Queries for which one has no value are left out.
     """
     kept = slice(None) if tested is None else np.isfinite(tested).all(axis=0)
     others = np.isfinite(runs[system][measure][:, kept]).sum(axis=0)
@@ -161,9 +155,8 @@ def tabulate_detectable(
         needed = compute_queries_needed(difference, spread, alpha=level)
         needed = None if needed is None else max(needed, least)
         power = None if needed is None else compute_power(difference, spread, needed, alpha=level)
-        (runs_of, noise), (runs_of_other, other) = (
-            noises.get((name, measure), (1, None)) for name in (system, against)
-        )
+        runs_of, noise = noises.get((system, measure), (1, None))
+        runs_of_other, other = noises.get((against, measure), (1, None))
         runs = None
         if noise is not None and other is not None and difference and queries >= least:
             given = (noise, other), (runs_of, runs_of_other)
@@ -173,7 +166,6 @@ def tabulate_detectable(
 
 
 def list_replicate_notes(scores: Mapping[str, Scores], runs: Runs, queries: int) -> Iterator[Note]:
-    """Yield the notes on systems with several runs."""
     several = {name: of for name, of in scores.items() if of.replicates}
     if several and queries < LEAST_QUERIES:
         yield Note(f"Intervals over {count_queries(queries)} are too narrow: so few do not show how much queries vary.")

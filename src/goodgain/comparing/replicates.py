@@ -18,37 +18,28 @@ from goodgain.comparing.statistical_tests import RESIDUE, Matrix, Vector
 
 #: A noise floor needs this many queries with two runs of the baseline or more.
 LEAST_QUERIES = 20
-
 #: The level of a noise floor, one-sided.
 NOISE_LEVEL = 0.05
-
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
-
 #: The power of all functions on the queries and runs needed.
 POWER = 0.8
-
 #: The largest difference that `compute_detectable_difference` tries, in standard deviations.
 _LARGEST_EFFECT = 10_000.0
-
 #: The largest number of queries that `compute_queries_needed` returns.
 _MOST_QUERIES = 1_000_000_000
 
 
 class Spread(NamedTuple):
-    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`.
+    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`."""
 
-    `mean` is over the queries' means. `within` is the variance between runs of one query, `between` that between queries
-    without this noise. `oracle_pick` is what an oracle that picks a run by query would reach.
-    """
-
-    mean: float | None
-    within: float | None
-    between: float | None
+    mean: float | None  # over the means of queries
+    within: float | None  # the variance between runs of one query
+    between: float | None  # that between queries, without this noise
     icc: float | None
     best: float | None
     worst: float | None
-    oracle_pick: float | None
+    oracle_pick: float | None  # what an oracle that picks a run by query would reach
 
 
 def measure_spread(replicates: Matrix, *, higher_is_better: bool = True) -> Spread:
@@ -106,21 +97,13 @@ def average_replicates(replicates: Matrix) -> Vector:
 
 
 class Flips(NamedTuple):
-    """How often runs of one system agree on a threshold; each a mean over queries, None without such queries.
+    """How often runs of one system agree on a threshold; each a mean over queries, None without such queries."""
 
-    Attributes:
-        k: the number of runs in pass_at_k and pass_all_k.
-        pass_at_k: the chance that at least one of k runs passes.
-        pass_all_k: the chance that all of k runs pass (pass^k).
-        flip_rate: the chance that two runs disagree.
-        ever_flips: the share of queries on which some runs pass and some fail.
-    """
-
-    k: int | None
-    pass_at_k: float | None
-    pass_all_k: float | None
-    flip_rate: float | None
-    ever_flips: float | None
+    k: int | None  # the number of runs in pass_at_k and pass_all_k
+    pass_at_k: float | None  # the chance that at least one of k runs passes
+    pass_all_k: float | None  # the chance that all of k runs pass (pass^k)
+    flip_rate: float | None  # the chance that two runs disagree
+    ever_flips: float | None  # the share of queries on which some runs pass and some fail
 
 
 def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | None = None) -> Flips:
@@ -158,19 +141,12 @@ def _average(values: list[float]) -> float | None:
 
 
 class Noise(NamedTuple):
-    """The noise of a baseline's runs, for a mean over the same queries.
+    """The noise of a baseline's runs, for a mean over the same queries."""
 
-    Attributes:
-        sd: the standard deviation of the difference of two means, if the new system were the baseline.
-        floor: the largest loss that this noise explains at 5 %, one-sided: 1.645 sd.
-        two_single_runs: the same for two single runs, two-sided: 1.96 sqrt(2 sum s_q^2) / Q.
-        dependent: whether the means of runs differ more than independent queries would have them differ.
-    """
-
-    sd: float
-    floor: float
-    two_single_runs: float
-    dependent: bool
+    sd: float  # the standard deviation of the difference of two means, if the new system were the baseline
+    floor: float  # the largest loss that this noise explains at 5 %, one-sided: 1.645 sd
+    two_single_runs: float  # the same for two single runs, two-sided: 1.96 sqrt(2 sum s_q^2) / Q
+    dependent: bool  # whether the means of runs differ more than independent queries would have them differ
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:

@@ -21,7 +21,6 @@ from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-
 #: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
@@ -55,8 +54,10 @@ class Requirement:
         return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
-def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collection[str] = ()) -> Requirement:
-    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
+def parse_requirement(
+    text: Requirement | str, *, rel: float | None = None, outcomes: Collection[str] = ()
+) -> Requirement:
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`; a parsed one stays.
 
     `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
 
@@ -68,6 +69,8 @@ def parse_requirement(text: str, *, rel: float | None = None, outcomes: Collecti
     >>> line.measure, line.sign, line.bound, line.offset
     (SRE@3, '>=', None, -0.05)
     """
+    if isinstance(text, Requirement):
+        return text
     line = _Line(text)
     name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
     bound, factor, offset, noise = None, 1.0, 0.0, 0

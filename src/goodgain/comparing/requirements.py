@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from goodgain.comparing.required_lines import Requirement, is_equal, parse_requi
 from goodgain.comparing.statistical_tests import (
     Matrix,
     Settings,
-    Vector,
     correct_by_holm,
     count_least_queries,
     run_randomisation_test,
@@ -104,11 +103,9 @@ class Outcome:
     def _describe_left_out(self) -> str:
         if not self.left_out:
             return ""
-        printed = (
-            ""
-            if self.evaluated is None
-            else f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
-        )
+        printed = ""
+        if self.evaluated is not None:
+            printed = f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
         return (
             f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
             f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
@@ -151,16 +148,13 @@ def check_requirements(
         raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
     if isinstance(found, (Scores, Mapping)):
         scores = {"the run": found} if isinstance(found, Scores) else found
-        checked = [
-            _check_scores(name, of, _parse(line, of.rel)) for line in requirements for name, of in scores.items()
-        ]
+        checked = [_check_scores(name, of, line) for line in requirements for name, of in scores.items()]
         return _decide(checked, alpha, family)
     made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
-    lines = [_parse(line, found.rel, outcomes) for line in requirements]
-    _refuse_incomparable(found, lines)
-    _refuse_lines_that_cannot_fail(found, lines, settings.alpha, family)
+    lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
+    _refuse_lines(found, lines, settings.alpha, family)
     verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
         replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
@@ -170,7 +164,8 @@ def check_requirements(
     return _decide(checked, settings.alpha, family)
 
 
-def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> None:
+def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
+    """Raise `InputError` for a line on systems that are not comparable, and for one that cannot fail."""
     pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
     for line in (one for one in lines if str(one.measure) in pairs):
         first = pairs[str(line.measure)][0]
@@ -178,11 +173,6 @@ def _refuse_incomparable(found: Comparison, lines: Sequence[Requirement]) -> Non
         raise InputError(
             f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the line."
         )
-
-
-def _refuse_lines_that_cannot_fail(
-    found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None
-) -> None:
     together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
     for line in (one for one in lines if one.significant and one.bound is None):
         queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()
@@ -192,10 +182,6 @@ def _refuse_lines_that_cannot_fail(
                 f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. It needs "
                 f"{least:,}. Give more queries, or leave out 'significant'."
             )
-
-
-def _parse(line: Requirement | str, rel: float | None, outcomes: Collection[str] = ()) -> Requirement:
-    return parse_requirement(line, rel=rel, outcomes=outcomes) if isinstance(line, str) else line
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
@@ -223,8 +209,9 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
     return decided
 
 
-def _check_scores(name: str, scores: Scores, line: Requirement) -> Outcome:
+def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
     """Check a line for one system by its own queries that have a value, as `compare` does."""
+    line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
     kept = leave_out_empty(scores, measures)
@@ -257,10 +244,8 @@ def _check_line(
     if line.bound is None and baseline is None:
         raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}.")
     query_ids = of_measure.get_column("query_id").unique().sort()
-    matrix, numbers = (
-        arrange_values(of_measure, [name], [*shares], query_ids)[name],
-        {s: k for k, s in enumerate(shares)},
-    )
+    matrix = arrange_values(of_measure, [name], [*shares], query_ids)[name]
+    numbers = {system: k for k, system in enumerate(shares)}
     low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
     is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
     found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
@@ -274,7 +259,7 @@ def _check_line(
         has_noise = line.noise != 0 and other is not None and queries > 0
         floor = _find_floor(line, noise, system, other) if has_noise else 0.0
         differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
-        p = float(_run_test(differences, settings, other is None)[0])
+        p = _run_test(differences, settings, other is None)
         compared = {system, other or system}
         has_value = queries > 0 and found_nothing.isdisjoint(compared)
         value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
@@ -287,7 +272,6 @@ def _check_line(
 
 
 def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, baseline: str | None) -> float:
-    """Return the noise floor of a pair; raise `InputError` if the baseline has too few runs."""
     found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
     if found is None or found.is_empty():
         raise InputError(
@@ -297,15 +281,13 @@ def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, base
     return float(found.item(0, "floor"))
 
 
-def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> Vector:
-    """Return p of each row: of a t-test against a number, of the randomisation test against a baseline.
+def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> float:
+    """Return p of one row: of a t-test against a number, of the randomisation test against a baseline.
 
     If all queries differ equally from a number, the randomisation test stands in for the t-test.
     """
-    if not differences.shape[1]:
-        return np.full(len(differences), np.nan)
-    randomised = run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)
-    if not is_number:
-        return randomised
-    p = run_t_test(differences)  # not defined where all differences are the same
-    return np.where(np.isnan(p) & (differences.shape[1] > 1), randomised, p)
+    queries = differences.shape[1]
+    p = float(run_t_test(differences)[0]) if is_number and queries else math.nan
+    if math.isnan(p) and queries > (1 if is_number else 0):
+        p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
+    return p

@@ -23,15 +23,8 @@ _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed",
 
 
 class Results(NamedTuple):
-    """The results of systems.
-
-    Attributes:
-        searches: system -> what `list_searches` returns; empty without results.
-        titles: query_id, doc_id, title (else the URL), url.
-    """
-
-    searches: dict[str, pl.DataFrame]
-    titles: pl.DataFrame
+    searches: dict[str, pl.DataFrame]  # system -> what `list_searches` returns; empty without results
+    titles: pl.DataFrame  # query_id, doc_id, title (else the URL), url
 
     def spell_as(self, systems: Mapping[str, Searched]) -> Results:
         """Return the results with the ids of documents and queries as the runs have them."""

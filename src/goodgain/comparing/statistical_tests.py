@@ -19,21 +19,16 @@ from goodgain.options import check_whole_number, spell
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
-
 #: A difference at most this large, relative to the two values, is a rounding error and counts as zero.
 RESIDUE = 1e-12
-
 #: Cells of one block of random signs or resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
-
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
 _NODES = 128
 
 _find_nodes = cache(np.polynomial.legendre.leggauss)
-
 #: Probability outside each end of the outer integral.
 _TAIL = 1e-16
-
 #: Limit of `resamples=`: more take very long, and change p only beyond its third decimal.
 _MOST_RESAMPLES = 1_000_000
 
@@ -80,7 +75,7 @@ def run_t_test(differences: Matrix) -> Vector:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = compute_effect_size(differences) * np.sqrt(n)
         p: Vector = 2 * stdtr(n - 1, -np.abs(t))
-    return np.where(_is_all_zero(differences), 1.0, p)
+    return np.where(differences.any(axis=1), p, 1.0)
 
 
 def compute_effect_size(differences: Matrix) -> Vector:
@@ -89,10 +84,10 @@ def compute_effect_size(differences: Matrix) -> Vector:
     Source: Cohen, Statistical Power Analysis, d_z.
     """
     if differences.shape[1] < 2:
-        return np.where(_is_all_zero(differences), 0.0, np.nan)
+        return np.where(differences.any(axis=1), np.nan, 0.0)
     spread = find_spread(differences)
     d = differences.mean(axis=1) / np.where(spread == 0, np.nan, spread)
-    return np.where(_is_all_zero(differences), 0.0, d)
+    return np.where(differences.any(axis=1), d, 0.0)
 
 
 def find_spread(differences: Matrix) -> Vector:
@@ -125,7 +120,11 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
         exact: Vector = (np.abs((1.0 - 2.0 * all_bits) @ differences.T) >= reached).sum(axis=0) / 2**n
         return exact
     as_far = np.zeros(len(differences), dtype=np.int64)
-    for signs in _draw_signs(n, seed, resamples):
+    random = np.random.default_rng(seed)
+    for rows in _split_resamples(resamples, n):  # one random number gives 64 signs
+        drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
+        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        signs = 1.0 - 2.0 * bits.astype(np.float64)
         as_far += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
     return (as_far + 1) / (resamples + 1)
 
@@ -139,16 +138,6 @@ def count_least_queries(alpha: float, pairs: int = 1) -> int:
     (6, 5, 7)
     """
     return next(n for n in count(1) if pairs * 2.0 ** (1 - n) <= alpha)
-
-
-def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield matrices of +1 and -1; one random number gives 64 signs."""
-    random = np.random.default_rng(seed)
-    words = -(-n // 64)
-    for rows in _split_resamples(resamples, n):
-        drawn = random.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8", copy=False)
-        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
-        yield 1.0 - 2.0 * bits.astype(np.float64)
 
 
 def bootstrap_interval(
@@ -245,8 +234,3 @@ def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vecto
     for at, weight in zip(s, f, strict=True):
         below += weight * ((ndtr(z) - ndtr(z - q[:, None] * at)) ** (systems - 1) @ phi)
     return np.clip(1 - below, 0.0, 1.0)
-
-
-def _is_all_zero(differences: Matrix) -> NDArray[np.bool_]:
-    zero: NDArray[np.bool_] = (differences == 0).all(axis=1)
-    return zero

@@ -42,7 +42,7 @@ FUNNEL: dict[str, str | None] = {
 }
 #: The column whose mean is a ratio of sums: a query with opens and without a good one counts, and has no value of its own.
 RATIO_OF_SUMS = "opens_per_good"
-_STAGES = ("returned", "opened", "cited")
+STAGES = ("returned", "opened", "cited")
 #: What the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
 _COUNTS = ("opens", "failed_opens")
@@ -148,7 +148,10 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
         raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
     warn_of_rel(labels, rel)
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    _warn_of_unjudged_queries(used, pools)
+    unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
+    if len(unjudged):
+        number = count_of(len(unjudged), "query", "queries")
+        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(unjudged)}).")
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -218,7 +221,7 @@ def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.
         "lost_uncited": (good & at["opened"] & ~at["cited"]).sum(),
         "opens": pl.col("opens").sum(),
     }
-    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in _STAGES[1:]}
+    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in STAGES[1:]}
     found = rows.group_by(_QUERY).agg(
         **counts, knows_opens=pl.col("opens").count() > 0, knows_citations=pl.col("cited").count() > 0
     )
@@ -262,13 +265,6 @@ def _give_notices(per_query: pl.DataFrame) -> None:
                 notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means leave them out.")
 
 
-def _warn_of_unjudged_queries(uses: pl.DataFrame, pools: pl.DataFrame) -> None:
-    others = uses.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
-    if len(others):
-        number = count_of(len(others), "query", "queries")
-        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(others)}).")
-
-
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     """Give a notice if URLs lack a label only because the qrels spell them in another way, or if nothing has a label."""
     used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
@@ -308,11 +304,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses.
-
-    Raises:
-        InputError: the uses cannot be read, or have none of a system, or those of several replicates.
-    """
+    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

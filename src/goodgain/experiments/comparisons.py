@@ -7,14 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.absent_queries import read_unread
 from goodgain.comparing.causes import divide_measure
-from goodgain.comparing.compare_systems import LostQueries, compare_scores
+from goodgain.comparing.compare_systems import compare_scores
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison_notes import Note, describe_shared_queries
 from goodgain.comparing.comparison_question import BASELINE, Question
 from goodgain.comparing.explanation import Explanation, explain_systems, pair_runs
-from goodgain.comparing.incomplete_runs import describe_incomplete, find_incomplete
+from goodgain.comparing.lost_queries import LostQueries, describe_incomplete, find_incomplete, read_unread
 from goodgain.comparing.searches import read_results_of
 from goodgain.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage

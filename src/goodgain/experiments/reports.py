@@ -18,10 +18,9 @@ from goodgain.formats.query_tables import read_costs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.reporting import report as page
 from goodgain.reporting.counted_runs import tabulate_ledger
-from goodgain.reporting.page_data import Evidence
-from goodgain.reporting.page_headline import Opening
-from goodgain.reporting.search_costs import average_costs, tabulate_searches
-from goodgain.reporting.spends import check_costs_of_runs
+from goodgain.reporting.page_data import Evidence, Findings
+from goodgain.reporting.page_sentences import Opening
+from goodgain.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")
@@ -75,7 +74,7 @@ def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: An
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
-    found = page.Findings(
+    found = Findings(
         opening=Opening(cutoff, tiles, scores, None if comparison is None else comparison.pairs, spent),
         comparison=comparison,
         searched=searched,

@@ -26,20 +26,16 @@ class SystemCounts(NamedTuple):
 def join_counts(
     counts: Mapping[str, Mapping[float, Counts]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, SystemCounts]:
-    """Put the counted runs of each system together, and give a notice if systems share few queries.
-
-    `names` has the names of the runs of each system, as `name_runs` returns them.
-    """
-    counted = {system: _join_runs([counts[run] for run in of]) for system, of in names.items()}
+    """Put the counted runs of each system together, and give a notice if systems share few queries; `names` as in `name_runs`."""
+    counted = {}
+    for system, of in names.items():
+        runs = [counts[run] for run in of]
+        coverages = [measure_coverage(run) for run in runs]
+        queries = join_queries([coverage.queries for coverage in coverages])
+        counted[system] = SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
     if few_shared := describe_shared_queries({name: of.coverage.queries for name, of in counted.items()}):
         notice(few_shared)
     return counted
-
-
-def _join_runs(runs: Sequence[Mapping[float, Counts]]) -> SystemCounts:
-    coverages = [measure_coverage(counts) for counts in runs]
-    queries = join_queries([coverage.queries for coverage in coverages])
-    return SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
 
 
 class Kind(NamedTuple):

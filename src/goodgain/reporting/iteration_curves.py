@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval
+from goodgain.comparing.statistical_tests import RESIDUE, Settings, Vector, bootstrap_interval
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, MeasureError
@@ -26,38 +26,17 @@ from goodgain.measures.ledger_values import (
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.options import check_whole_number, spell
 from goodgain.reporting.counted_runs import SystemCounts
-from goodgain.reporting.spends import (
-    Spends,
-    check_costs_of_runs,
-    check_over,
-    choose_spends,
-    find_spends,
-    list_values_at_spends,
-)
+from goodgain.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
 
-_COLUMNS = {
-    "system": pl.String,
-    "measure": pl.String,
-    "iteration": pl.Int64,
-    "mean": pl.Float64,
-    "searching": pl.Int64,
-    "queries": pl.Int64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "coverage": pl.Float64,
-}
-_SPEND_COLUMNS = {
-    **{name: _COLUMNS[name] for name in ("system", "measure")},
-    "over": pl.String,
-    "spend": pl.Float64,
-    **{name: _COLUMNS[name] for name in ("mean", "searching", "queries", "low", "high")},
-}
+_POINT = {"system": pl.String, "measure": pl.String}
+_MEAN = {"mean": pl.Float64, "searching": pl.Int64, "queries": pl.Int64, "low": pl.Float64, "high": pl.Float64}
+_COLUMNS = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
+_SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 #: The columns that a system of several runs adds.
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
-
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
 
@@ -65,10 +44,20 @@ _CELLS = 10_000_000
 def check_curve_options(
     runs: Mapping[str, Any], *, upto: int | None, over: str | None, costs: Any, at: Sequence[float] | None
 ) -> None:
-    """Raise `InputError` for options of a curve that are out of range, or do not go together."""
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
-    check_over(over, costs, at, upto)
+    if over is None:
+        for name, value in (("costs", costs), ("at", at)):
+            if value is not None:
+                raise InputError(f"{spell(name)}: needs {spell('over')}, one of {', '.join(OVER)}.")
+    elif over not in OVER:
+        raise InputError(f"{spell('over', over)}: give one of {', '.join(OVER)}.")
+    elif upto is not None:
+        remedy = f"With {spell('over')}, give the spends with {spell('at')}."
+        raise InputError(f"{spell('upto')}: is for a curve over iterations. {remedy}")
+    elif OVER[over] is None and costs is None:
+        told = f"{spell('over', over)}: needs {spell('costs')}"
+        raise InputError(f"{told}, the file that goodgain convert --costs writes.")
     check_costs_of_runs(costs, runs)
 
 
@@ -108,11 +97,7 @@ def tabulate_curve(
 
 
 def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
-    """Return the measures of a curve, without a cutoff.
-
-    Raises:
-        MeasureError: a measure is not ours, has an @, or has no value per iteration.
-    """
+    """Return the measures of a curve, without a cutoff, or raise `MeasureError`."""
     asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
     if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
         raise MeasureError(f"{without} has no value per iteration. Leave it out.")
@@ -120,7 +105,6 @@ def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGain
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
-    """Return the largest N of a judged query in any system, at least 1."""
     longest = {
         name: max((length for run in counts.runs for length in _get_lengths(run)), default=0)
         for name, counts in counted.items()
@@ -133,8 +117,7 @@ def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
 
 
 def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
-    """Return N for each judged query; it is the same for every threshold."""
-    return next(iter(counts.values())).pools.get_column("N")
+    return next(iter(counts.values())).pools.get_column("N")  # the same for every threshold
 
 
 #: A place of the curve of a run: its columns, the values of all queries by measure, and which queries still search.
@@ -162,11 +145,29 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the spends of a run."""
+    """Yield the spends of a run; a query is searching if it spends at least this."""
     values = make_finite(running_values(measures, counts))
+    rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
+    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
+    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
     before = {str(measure): math.nan if measure.declaration.null_if else 0.0 for measure in measures}
-    for spend, found, searching in list_values_at_spends(values, spends, chosen, before):
-        yield {"over": over, "spend": spend}, found, searching
+    lengths = np.bincount(query, minlength=len(spends.query_ids))
+    starts = np.cumsum(lengths) - lengths
+    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
+    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
+    for spend in chosen:
+        # a sum of costs can miss a spend that was given, by rounding
+        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
+        last = np.where(reached > 0, starts + reached - 1, 0)
+        found = {
+            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
+        }
+        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
+        yield (
+            {"over": over, "spend": spend},
+            {name: pl.Series(of).fill_nan(None) for name, of in found.items()},
+            searching,
+        )
 
 
 def _average_runs(

@@ -84,9 +84,8 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
     """
     if not isinstance(curve, pl.DataFrame) or not set(curve.columns) >= _CURVE or curve.is_empty():
         raise InputError("show_curve: this is not a curve; give the frame that gg.curve returns")
-    measures, systems = (
-        ", ".join(curve.get_column(name).unique(maintain_order=True)) for name in ("measure", "system")
-    )
+    named = (curve.get_column(name).unique(maintain_order=True) for name in ("measure", "system"))
+    measures, systems = map(", ".join, named)
     said = escape_html(f"{measures} of {systems}; the table below has the numbers")
     png = b64encode(draw_curves(curve)._repr_png_()).decode()
     plot = f'<img src="data:image/png;base64,{png}" alt="{said}" style="max-width:100%;width:520px" />'

@@ -23,8 +23,7 @@ from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.comparing.use_of_documents import Funnel, add_uses
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
-from goodgain.reporting.page_headline import Opening, describe_query
-from goodgain.reporting.page_sentences import PLACES
+from goodgain.reporting.page_sentences import PLACES, Opening, describe_query
 
 #: The counts of an iteration, in the order of their codes.
 KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")
@@ -36,48 +35,37 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
+class Findings:
+    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system."""
 
-    Attributes:
-        opening: what the page says first.
-        measures: name -> better direction, of the measures to list.
-        explained: the measure whose differences are explained, with its parts.
-        comparison: that of all systems with the base; None for one system.
-        explanations: each other system -> the explanation of its difference from the base.
-        iterations: the columns of `Explanation.iterations`, of all systems.
-        uses: what `funnel` takes, or None. funnel: what it returned.
-        texts: query_id -> text.
-        groups: query_id, group; None without groups.
-        searches: what `tabulate_searches` returns.
-        details: for how many queries all results are listed.
-        words: word -> its meaning.
-        command: how to make the report again.
-        doubts: what to distrust.
-    """
-
-    qrels: Qrels
-    opening: Opening
-    measures: Mapping[str, str | None]
-    explained: Parts
-    scores: Mapping[str, Scores]
-    comparison: Comparison | None
+    opening: Opening  # what the page says first
+    comparison: Comparison | None  # with the first system; in `Evidence` without the measures of the tiles
     searched: Mapping[str, Searched]
-    explanations: Mapping[str, Explanation]
-    iterations: pl.DataFrame
-    results: Results
-    uses: Any
-    funnel: Funnel | None
-    texts: Mapping[str, str]
-    groups: pl.DataFrame | None
     curves: pl.DataFrame
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
-    searches: pl.DataFrame
-    details: int
-    words: Mapping[str, str]
-    command: str
-    doubts: tuple[str, ...] = ()
+    searches: pl.DataFrame  # what `tabulate_searches` returns
+
+
+@dataclass(frozen=True)
+class Evidence(Findings):
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base."""
+
+    qrels: Qrels
+    measures: Mapping[str, str | None]  # name -> better direction, of the measures to list
+    explained: Parts  # the measure whose differences are explained
+    scores: Mapping[str, Scores]
+    explanations: Mapping[str, Explanation]  # each other system -> the explanation of its difference from the base
+    iterations: pl.DataFrame  # the columns of `Explanation.iterations`, of all systems
+    results: Results
+    uses: Any  # what `funnel` takes, or None
+    funnel: Funnel | None
+    texts: Mapping[str, str]  # query_id -> text
+    groups: pl.DataFrame | None  # query_id, group
+    details: int  # for how many queries all results are listed
+    words: Mapping[str, str]  # word -> its meaning
+    command: str  # how to make the report again
+    doubts: tuple[str, ...] = ()  # what to distrust
 
     @property
     def systems(self) -> list[str]:
@@ -89,67 +77,73 @@ class Evidence:
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """What `list_queries` returns."""
-        return list_queries(self)
+        """A row for each query, measure and system: query_id, query_text, groups, measure, system, value.
+
+        With two systems or more also difference (from the base; null for the base) and, of the explained measure, cause and
+        first_differing_iteration (null where the first runs differ the other way than the means).
+        """
+        ids = self.qrels.query_ids
+        frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in self.scores.items())
+        values = pl.concat(frames).select("query_id", "measure", "system", "value")
+        parts = []
+        for measure, matrix in arrange_values(values, self.measures, self.systems, ids).items():
+            for k, name in enumerate(self.systems):
+                columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
+                if k:
+                    columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
+                part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
+                if k and measure == str(self.explained.measure):
+                    causes = find_main_causes(Account(self.explanations[name]), self.explained)
+                    causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
+                    part = part.join(causes, on="query_id", how="left", maintain_order="left")
+                    # The first runs of two systems can differ the other way than the means over their runs.
+                    agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
+                    is_told = agrees & (pl.col("difference") != 0)
+                    part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
+                    part = part.drop("of_first_runs")
+                parts.append(part)
+        table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
+        about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
+        if self.groups is not None:
+            about["groups"] = [", ".join(names) for names in _list_groups(self)]
+        named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
+        first = [*about, "measure", "system", "value"]
+        joined = named.join(table, on="query_id", how="left", maintain_order="left")
+        return joined.select(*first, pl.exclude(first))
 
     @cached_property
     def changed(self) -> list[str]:
-        """The queries that changed most in the explained measure; of one system those with the lowest values."""
-        return _sort_by_change(self)
+        """The queries by the size of their change in the explained measure, with losses before gains of the same size.
+
+        The first one changed most in the pair of the headline. Of one system the lowest values come first.
+        """
+        rows = self.queries.filter(measure=str(self.explained.measure))
+        if self.comparison is None:
+            return rows.sort("value", nulls_last=True, maintain_order=True).get_column("query_id").to_list()
+        sign = -1 if self.explained.measure.declaration.better == "down" else 1
+        others = rows.filter(pl.col("system") != self.systems[0])
+
+        def sort(pairs: pl.DataFrame) -> pl.Series:
+            sizes = {"largest": pl.col("difference").abs().max(), "worst": (sign * pl.col("difference")).min()}
+            change = pairs.group_by("query_id", maintain_order=True).agg(**sizes)
+            by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
+            return by.get_column("query_id")
+
+        first = sort(others.filter(system=self.opening.lead)).head(1)
+        return [*dict.fromkeys([*first, *sort(others)])]
 
     def describe_query(self) -> str | None:
         """Return which query to look at first; None if no query differs."""
         measure, first = str(self.explained.measure), self.changed[0]
         rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
         shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}
-        differs = self.comparison is None or rows[self.opening.lead]["difference"]
-        return (
-            describe_query(measure, first, self.texts.get(first), shown)
-            if differs and None not in shown.values()
-            else None
-        )
+        if None in shown.values() or (self.comparison is not None and not rows[self.opening.lead]["difference"]):
+            return None
+        return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
         """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
         return f"Of the first runs: {text}" if self.has_replicates else text
-
-
-def list_queries(of: Evidence) -> pl.DataFrame:
-    """Return a row for each query, measure and system.
-
-    Returns:
-        query_id, query_text, groups, measure, system, value; with two systems or more also difference (from the base; null
-        for the base) and, of the explained measure, cause and first_differing_iteration (null where the first runs differ
-        the other way than the means).
-    """
-    ids = of.qrels.query_ids
-    frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in of.scores.items())
-    values = pl.concat(frames).select("query_id", "measure", "system", "value")
-    parts = []
-    for measure, matrix in arrange_values(values, of.measures, of.systems, ids).items():
-        for k, name in enumerate(of.systems):
-            columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
-            if k:
-                columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
-            part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
-            if k and measure == str(of.explained.measure):
-                causes = find_main_causes(Account(of.explanations[name]), of.explained)
-                causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
-                part = part.join(causes, on="query_id", how="left", maintain_order="left")
-                # The first runs of two systems can differ the other way than the means over their runs.
-                agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
-                is_told = agrees & (pl.col("difference") != 0)
-                part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
-                part = part.drop("of_first_runs")
-            parts.append(part)
-    table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
-    about: dict[str, Any] = {"query_id": ids, "query_text": [of.texts.get(one) for one in ids]}
-    if of.groups is not None:
-        about["groups"] = [", ".join(names) for names in _list_groups(of)]
-    named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
-    first = [*about, "measure", "system", "value"]
-    joined = named.join(table, on="query_id", how="left", maintain_order="left")
-    return joined.select(*first, pl.exclude(first))
 
 
 def build_data(of: Evidence) -> dict[str, Any]:
@@ -189,7 +183,6 @@ def build_data(of: Evidence) -> dict[str, Any]:
 
 
 def _round(rows: pl.DataFrame, column: str) -> list[float | None]:
-    """Return values with the decimals that the page shows."""
     shown = (None if value is None else round(value, PLACES) for value in rows.get_column(column))
     return [int(value) if value is not None and value.is_integer() else value for value in shown]
 
@@ -218,33 +211,8 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
 
 
-def _sort_by_change(of: Evidence) -> list[str]:
-    """Return the queries by the size of their change in the explained measure, with losses before gains of the same size.
-
-    The first one changed most in the pair of the headline. Of one system the lowest values come first.
-    """
-    rows = of.queries.filter(measure=str(of.explained.measure))
-    if of.comparison is None:
-        return rows.sort("value", nulls_last=True, maintain_order=True).get_column("query_id").to_list()
-    sign = -1 if of.explained.measure.declaration.better == "down" else 1
-    others = rows.filter(pl.col("system") != of.systems[0])
-
-    def sort(pairs: pl.DataFrame) -> pl.Series:
-        change = pairs.group_by("query_id", maintain_order=True).agg(
-            largest=pl.col("difference").abs().max(), worst=(sign * pl.col("difference")).min()
-        )
-        by = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
-        return by.get_column("query_id")
-
-    first = sort(others.filter(system=of.opening.lead)).head(1)
-    return [*dict.fromkeys([*first, *sort(others)])]
-
-
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each chosen query its documents, what each iteration returned, and its good documents.
-
-    `reasons` numbers the causes and uses of documents, and gets new ones.
-    """
+    """Yield the documents, iterations and good documents of each chosen query; number causes and uses in `reasons`."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))
@@ -297,10 +265,10 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
             ]
             for doc_id, label in good_of.get(query_id, [])
         ]
-        described = []
-        for doc_id, label in documents:
-            key = (query_id, doc_id)
-            described.append(_describe(doc_id, label, titles.get(key), urls.get(key)))
+        described = [
+            _describe(doc_id, label, titles.get((query_id, doc_id)), urls.get((query_id, doc_id)))
+            for doc_id, label in documents
+        ]
         said = [told and of.tell_cause(told) for told in (sentences[name].get(query_id) for name in of.explanations)]
         yield query_id, {"said": said, "documents": described, "searches": searches, "good": rows}
 
@@ -316,17 +284,12 @@ def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str
 
 
 def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any]:
-    """Return (query_id, doc_id) -> the value of a column."""
-    return {
-        (query_id, doc_id): value for query_id, doc_id, value in rows.select("query_id", "doc_id", column).iter_rows()
-    }
+    columns = rows.select("query_id", "doc_id", column)
+    return {(query_id, doc_id): value for query_id, doc_id, value in columns.iter_rows()}
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
-    """Return id, label, title and link of a document, without the last ones if they are null.
-
-    Only an address of the web, without blanks or hidden signs, is a link.
-    """
+    """Return id, label, title and link (an address of the web, without hidden signs), without the last ones if they are null."""
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label

@@ -53,7 +53,6 @@ class Drawn(NamedTuple):
 
 
 def draw_all(of: Evidence) -> list[Drawn]:
-    """Return the pictures of a report."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture

@@ -22,13 +22,11 @@ from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 
 Points = Literal["eleven", "all"]
-
 #: The eleven levels in tenths, and as recall. Polars rounds twice when it divides by a number: 3 / 10 would not be 0.3.
 _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
 
 
 def check_points(points: str) -> None:
-    """Raise `InputError` for an unknown choice of points."""
     if points not in ("eleven", "all"):
         raise InputError(f"points={points!r} is not 'eleven' or 'all'")
 
@@ -37,7 +35,11 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
     """Return what `pr_curve` returns for a system, from the hits of its run and the judged queries."""
     if points == "eleven":
         found = _interpolate_at_levels(hits, query_ids)
-        return found if per_query else _average_levels(found)
+        if per_query:
+            return found
+        levels = found.partition_by("recall", maintain_order=True, as_dict=True)
+        rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in levels.items()]
+        return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
     found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
     return found if per_query else _average_steps(found, len(query_ids))
 
@@ -77,7 +79,6 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tu
 
 
 def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:
-    """Return query_id, k, R of the relevant documents in a ranking table."""
     rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
     hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
     hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))
@@ -94,16 +95,9 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
     levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")
     # how many relevant documents the level needs: ceil(level * R / 10), in whole numbers
     needed = pl.max_horizontal((pl.col("level") * pl.col("R") + 9) // 10, pl.lit(1, pl.Int64))
-    found = levels.with_columns(so_far=needed).join(
-        hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left"
-    )
+    levels = levels.with_columns(so_far=needed)
+    found = levels.join(hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left")
     return found.select("query_id", "recall", pl.col("precision").fill_null(0.0))
-
-
-def _average_levels(found: pl.DataFrame) -> pl.DataFrame:
-    by_level = found.partition_by("recall", maintain_order=True, as_dict=True)
-    rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in by_level.items()]
-    return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.causes import Parts, Searched, divide_measure
-from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.causes import Parts, divide_measure
 from goodgain.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
 from goodgain.comparing.explanation import explain_systems
 from goodgain.comparing.explanation_screens import build_screen, describe_whole
@@ -38,20 +37,21 @@ from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import check_whole_number, spell
-from goodgain.reporting.page_data import Evidence, build_data
-from goodgain.reporting.page_headline import TILES, Opening, build_tiles, describe_headline
+from goodgain.reporting.page_data import Evidence, Findings, build_data
 from goodgain.reporting.page_pictures import draw_all
 from goodgain.reporting.page_sentences import (
     PLACES,
+    TILES,
+    build_tiles,
     describe_comparison,
-    describe_explanation,
     describe_funnel,
+    describe_headline,
     describe_method,
     describe_one,
     describe_words,
     list_doubts,
 )
-from goodgain.reporting.search_costs import build_cost_table, build_search_tables
+from goodgain.reporting.spends import build_cost_table, build_search_tables
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
@@ -89,29 +89,27 @@ def write_command(
 
 
 class Plan(NamedTuple):
-    """The measures of a report.
+    """The measures of a report."""
 
-    Attributes:
-        asked: those of the call.
-        explained: the measure whose differences are explained, with its parts.
-        measured: the measures to compare.
-        curves: the measures to draw over iterations.
-        cutoff: the largest iteration asked for; None without one.
-    """
-
-    asked: list[Any]
-    explained: Parts
-    measured: list[Any]
-    curves: list[Any]
-    cutoff: int | None
+    asked: list[Any]  # those of the call
+    explained: Parts  # the measure whose differences are explained
+    measured: list[Any]  # those to compare
+    curves: list[Any]  # those to draw over iterations
+    cutoff: int | None  # the largest iteration asked for
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> Plan:
         asked = parse_measures(measures, rel=rel)
         explained = _choose_explained(asked, rel)
         cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
+        along = [  # ours, without their cutoffs
+            type(one)(**{name: value for name, value in one.params.items() if name != "cutoff"})
+            for one in asked
+            if isinstance(one, GoodGainMeasure) and one.declaration.cutoff != "none"
+        ]
+        curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
         measured = parse_measures([*asked, explained.measure])
-        return cls(asked, explained, measured, _list_curves(asked, rel), max(cutoffs, default=None))
+        return cls(asked, explained, measured, curves, max(cutoffs, default=None))
 
     @property
     def good(self) -> float:
@@ -122,21 +120,6 @@ class Plan(NamedTuple):
         """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
         return cutoff, parse_measures(" ".join(TILES).format(i=cutoff), rel=self.good)
-
-
-class Findings(NamedTuple):
-    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system.
-
-    `comparison` is that of all systems with the first one, on the measures of the report and of the tiles; None for one system.
-    """
-
-    opening: Opening
-    comparison: Comparison | None
-    searched: Mapping[str, Searched]
-    curves: pl.DataFrame
-    recalls: pl.DataFrame
-    ledgers: Mapping[str, pl.DataFrame]
-    searches: pl.DataFrame
 
 
 def gather_evidence(
@@ -160,14 +143,18 @@ def gather_evidence(
     pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
     uses = None if uses is None else read_uses_of([base, *others], uses)
     texts = None if queries is None else read_queries(queries)
+    comparison = of.comparison
+    if comparison is not None:  # without the measures of the tiles
+        kept = [*map(str, plan.measured)]
+        names = ("means", "pairs", "replicates", "detectable")
+        tables = {name: getattr(comparison, name).filter(pl.col("measure").is_in(kept)) for name in names}
+        comparison = replace(comparison, **tables, matrices={name: comparison.matrices[name] for name in kept})
     return Evidence(
+        **vars(replace(of, comparison=comparison)),
         qrels=qrels,
-        opening=of.opening,
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
         scores=of.opening.scores,
-        comparison=None if of.comparison is None else _leave_out_tiles(of.comparison, [*map(str, plan.measured)]),
-        searched=of.searched,
         explanations={
             name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
         },
@@ -177,20 +164,10 @@ def gather_evidence(
         funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
-        curves=of.curves,
-        recalls=of.recalls,
-        ledgers=of.ledgers,
-        searches=of.searches,
         details=min(details, len(qrels.query_ids)),
         words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
         command=command or "Made in Python from data in memory.",
     )
-
-
-def _leave_out_tiles(of: Comparison, measures: Sequence[str]) -> Comparison:
-    asked = pl.col("measure").is_in(measures)
-    tables = {name: getattr(of, name).filter(asked) for name in ("means", "pairs", "replicates", "detectable")}
-    return replace(of, **tables, matrices={name: of.matrices[name] for name in measures})
 
 
 def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
@@ -202,7 +179,6 @@ def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
 
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
-    """Return the first measure that has causes by document, else CG."""
     for measure in measures:
         with suppress(MeasureError):
             parts = divide_measure(measure)
@@ -211,29 +187,19 @@ def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
     return divide_measure(parse_measure("CG", rel=rel))
 
 
-def _list_curves(measures: list[Any], rel: float | None) -> list[Any]:
-    """Return the measures to draw over iterations: ours, without their cutoffs; nCG if there is none."""
-    ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-    along = [
-        type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
-        for measure in ours
-        if measure.declaration.cutoff != "none"
-    ]
-    return parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
-
-
 def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
     """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
         said = [*describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
         return [], said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
-    whys = map(describe_explanation, of.explanations.values())
-    return [*describe_comparison(of.comparison)], [*map(of.tell_cause, whys)]
+    # the main cause, and the query to look at first
+    firsts = [next(build_screen(one)) for one in of.explanations.values()]
+    whys = [of.tell_cause(first.text) for first in firsts if isinstance(first, Line)]
+    return [*describe_comparison(of.comparison)], whys
 
 
 def _build_tables(of: Evidence) -> list[Table]:
-    """Return the tables to read first."""
     opening, grids = of.opening, list[Table]()
     if opening.spent is not None:
         first = str(opening.measures[0])
@@ -250,7 +216,6 @@ def _build_tables(of: Evidence) -> list[Table]:
 
 
 def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
-    """Return a report as text in one of `FORMATS`."""
     if form == "csv":
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
@@ -272,22 +237,17 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
     }
     if form == "json":
         compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
-        rows = {
-            name: frame.to_dicts()
-            for name, frame in (compared | {"queries": of.queries, "searches": of.searches}).items()
-        }
+        compared |= {"queries": of.queries, "searches": of.searches}
+        rows = {name: frame.to_dicts() for name, frame in compared.items()}
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    return (
-        _write_markdown(of, said) if form == "markdown" else _write_page(of, said | {"verdicts": verdicts, "why": why})
-    )
+    if form == "markdown":
+        return _write_markdown(of, said)
+    return _write_page(of, said | {"verdicts": verdicts, "why": why})
 
 
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
-    paragraphs = [
-        *filter(
-            None, [" ".join([*said["headline"], said["look_first"] or ""]).strip(), *said["summary"], said["method"]]
-        )
-    ]
+    opening = " ".join([*said["headline"], said["look_first"] or ""]).strip()
+    paragraphs = filter(None, [opening, *said["summary"], said["method"]])
     parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
     parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
     for name, explanation in of.explanations.items():
@@ -314,16 +274,14 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     }
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
     safe = {name: Markup(text) for name, text in files.items()}
-    comparison = of.comparison
+    comparison, explanations = of.comparison, of.explanations.values()
     legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
     page: str = environment.get_template("report.html").render(
         **said,
         **safe,
         hashes=hashes,
         tables=_build_tables(of),
-        searched=[
-            *dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, of.explanations.values()))))
-        ],
+        searched=[*dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, explanations))))],
         words=of.words,
         more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=legend,
@@ -344,7 +302,6 @@ _IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u
 
 
 def _write_json(data: dict[str, Any]) -> str:
-    """Return data as JSON for an element of the page, with visible control characters."""
     return json.dumps(_escape(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_IN_SCRIPT)
 
 

@@ -26,18 +26,14 @@ from goodgain.reporting.spends import ENOUGH, check_costs_of_runs, choose_known,
 from goodgain.schema import COMPLETED
 
 _COLUMNS = {
-    "system": pl.String,
-    "quantity": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
+    **dict.fromkeys(("system", "quantity"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
     "queries": pl.Int64,
     "better": pl.String,
 }
 
 
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
-    """Raise `InputError` for options of `spend` that are out of range, or do not go together."""
     if price is not None and not (is_number(price) and price >= 0):
         raise InputError(f"{spell('price_per_search', price)}: give a number from 0, in units of CG.")
     if outcomes is not None and costs is None:
@@ -61,7 +57,16 @@ def tabulate_spend(
     quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
     quantities.sort(key=lambda one: [*found].index(one.system))
     if per_query:
-        return _drop_infinite(pl.concat([_tabulate_queries(one, found[one.system].query_ids) for one in quantities]))
+        values = [
+            pl.select(
+                system=pl.lit(one.system),
+                query_id=found[one.system].pools["query_id"],
+                quantity=pl.lit(one.name),
+                value=pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan)),
+            )
+            for one in quantities
+        ]
+        return _drop_infinite(pl.concat(values))
     rows = [
         (one.system, one.name, one.total, *ends, int(one.counted.sum()), one.better)
         for one, ends in zip(quantities, _resample(quantities, settings), strict=True)
@@ -74,27 +79,15 @@ _RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("to
 
 
 class _Found(NamedTuple):
-    """What the judged queries of a system found, in the order of their ids; means over its runs.
+    """What the judged queries of a system found, in the order of their ids; means over its runs."""
 
-    Attributes:
-        pools: query_id, N of the first run.
-        good: the number of good documents.
-        gains: CG at the iterations 0, 1, ... in columns.
-        lengths: N in each run, a row for each.
-    """
-
-    pools: pl.DataFrame
-    good: Vector
-    gains: Matrix
-    lengths: Matrix
-
-    @property
-    def query_ids(self) -> pl.Series:
-        return self.pools.get_column("query_id")
+    pools: pl.DataFrame  # query_id, N of the first run
+    good: Vector  # the number of good documents
+    gains: Matrix  # CG at the iterations 0, 1, ... in columns
+    lengths: Matrix  # N in each run, a row for each
 
     @classmethod
     def of(cls, runs: Sequence[Counts]) -> _Found:
-        """Return what stands in ledgers and pools."""
         pools = runs[0].pools.select("query_id", "N").with_row_index("query")
         lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
         rows = pl.concat([run.ledger.select("query_id", "iteration", "G", "GR") for run in runs])
@@ -107,21 +100,14 @@ class _Found(NamedTuple):
 
 
 class _Quantity(NamedTuple):
-    """A function of sums over queries.
-
-    Attributes:
-        system, name, better: its row in the table.
-        counted: which queries count.
-        columns: the parts of the sums, a row for each query.
-        evaluate: takes rows of sums, and returns a value for each.
-    """
+    """A function of sums over queries."""
 
     system: str
     name: str
     better: str | None
-    counted: NDArray[np.bool_]
-    columns: Matrix
-    evaluate: Callable[[Matrix], Vector]
+    counted: NDArray[np.bool_]  # which queries count
+    columns: Matrix  # the parts of the sums, a row for each query
+    evaluate: Callable[[Matrix], Vector]  # takes rows of sums, and returns a value for each
 
     @property
     def total(self) -> float:
@@ -137,18 +123,15 @@ def _divide(sums: Matrix) -> Vector:
 
 
 def _find_enough(sums: Matrix) -> Vector:
-    """Return the first iteration with 95 % of the last gain."""
     return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - RESIDUE))
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
-    """Return the first column that holds, of each row."""
     first: Vector = holds.argmax(axis=1).astype(np.float64)
     return first
 
 
 def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
-    """Yield the searches after which 95 % of the gain is there, and those that are worth a price."""
     yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
     if price is None:
         return
@@ -168,8 +151,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
 def _list_ratios(
     found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
 ) -> Iterator[_Quantity]:
-    """Yield the ratios of totals for the amounts that the costs have."""
-    ids = next(iter(found.values())).query_ids
+    ids = next(iter(found.values())).pools.get_column("query_id")
     of_systems = {name: select_costs(costs, name, [*found]) for name in found}
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:
@@ -232,21 +214,13 @@ def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple
         for times in draw_queries(number, settings.seed, settings.resamples) if number else ():
             for k, of in columns.items():
                 values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
-    return [_find_ends(of[~np.isnan(of)], settings.alpha) for of in values]  # 0 / 0 says nothing
-
-
-def _find_ends(values: Vector, alpha: float) -> tuple[float, float]:
-    if not len(values):
-        return math.nan, math.nan
-    # infinite values have no mean, so each end is one of the values
-    low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2], method="inverted_cdf")
-    return float(low), float(high)
-
-
-def _tabulate_queries(one: _Quantity, query_ids: pl.Series) -> pl.DataFrame:
-    """Return the value of each query."""
-    value = pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan))
-    return pl.select(system=pl.lit(one.system), query_id=query_ids, quantity=pl.lit(one.name), value=value)
+    ends, tails = [], [settings.alpha / 2, 1 - settings.alpha / 2]
+    for of in values:
+        known = of[~np.isnan(of)]  # 0 / 0 says nothing
+        # infinite values have no mean, so each end is one of the values
+        low, high = np.quantile(known, tails, method="inverted_cdf") if len(known) else (math.nan, math.nan)
+        ends.append((float(low), float(high)))
+    return ends
 
 
 def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
@@ -260,9 +234,8 @@ def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":
             searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
-            yield f"{system}: " + (
-                f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
-            )
+            told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
+            yield f"{system}: {told}"
         elif name == "SearchesWorthPrice":
             yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
         else:

@@ -1,18 +1,18 @@
-"""What queries have spent with each iteration, and the values of measures at a spend."""
+"""What searches cost: what a query has spent with each iteration, the values of measures at a spend, and the tables of a report."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.statistical_tests import RESIDUE
+from goodgain.comparing.rendering import format_number
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
+from goodgain.files.tables import Table
 from goodgain.formats.query_tables import select_costs
 from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
@@ -32,35 +32,16 @@ _MOST_SPENDS = 50
 _NUMBER = ["query_id", "number"]
 #: The share of the gain after which more searches bring little.
 ENOUGH = 0.95
+#: The amounts of a report, as columns of costs.
+_AMOUNTS = [name for name, amount in OVER.items() if amount is None]
+_ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
 
 
 class Spends(NamedTuple):
-    """What the queries of a system have spent with each iteration.
+    """What the queries of a system have spent with each iteration."""
 
-    Attributes:
-        query_ids: the judged queries whose costs are known.
-        rows: query (its position), query_id, iteration, and spend (cumulative), sorted.
-    """
-
-    query_ids: pl.Series
-    rows: pl.DataFrame
-
-
-def check_over(over: str | None, costs: Any, at: Sequence[float] | None, upto: int | None) -> None:
-    """Raise InputError for options of a curve that do not go together."""
-    if over is None:
-        for name, value in (("costs", costs), ("at", at)):
-            if value is not None:
-                raise InputError(f"{spell(name)}: needs {spell('over')}, one of {', '.join(OVER)}.")
-        return
-    if over not in OVER:
-        raise InputError(f"{spell('over', over)}: give one of {', '.join(OVER)}.")
-    if upto is not None:
-        remedy = f"With {spell('over')}, give the spends with {spell('at')}."
-        raise InputError(f"{spell('upto')}: is for a curve over iterations. {remedy}")
-    if OVER[over] is None and costs is None:
-        told = f"{spell('over', over)}: needs {spell('costs')}"
-        raise InputError(f"{told}, the file that goodgain convert --costs writes.")
+    query_ids: pl.Series  # the judged queries whose costs are known
+    rows: pl.DataFrame  # query (its position), query_id, iteration, and spend (cumulative), sorted
 
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
@@ -74,11 +55,7 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
-    """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere.
-
-    Raises:
-        InputError: the costs have none of these, or have them per query only.
-    """
+    """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere."""
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None or costs is None:
@@ -104,7 +81,14 @@ def find_spends(
             )
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
     for name, here in given.items():
-        _warn_of_other_iterations(over, name, here, rows[name])
+        of_run = here.filter(pl.col("number") > 0).join(rows[name], on="query_id", how="semi")
+        others = of_run.join(rows[name], on=_NUMBER, how="anti").sort(_NUMBER)
+        for query_id, number in others.select(_NUMBER).head(1).rows():
+            lacking = count_of(len(others), "iteration")
+            notice(
+                f"{spell('costs')} has {over} for {lacking} that {name} lacks, such as iteration {number} of query {query_id}. "
+                "The curve leaves this out. Number iterations as in the run."
+            )
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
@@ -112,9 +96,6 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """Return what to add to the numbers of the run: 1 if it begins with 0, and the costs with 1.
 
     Costs from 1 pass the last number of each query. Rows without an amount count: any amount joins in the same way.
-
-    Raises:
-        InputError: the costs may begin with 0 or with 1.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -128,25 +109,10 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     return int(passes.any())
 
 
-def _warn_of_other_iterations(over: str, system: str, costs: pl.DataFrame, ledger: pl.DataFrame) -> None:
-    """Give a notice of costs of iterations that the run lacks, in the queries that it has."""
-    of_run = costs.filter(pl.col("number") > 0).join(ledger, on="query_id", how="semi")
-    others = of_run.join(ledger, on=_NUMBER, how="anti").sort(_NUMBER)
-    if len(others):
-        query_id, number = others.select(_NUMBER).row(0)
-        notice(
-            f"{spell('costs')} has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration {number} "
-            f"of query {query_id}. The curve leaves this out. Number iterations as in the run."
-        )
-
-
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
 
     A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
-
-    Raises:
-        InputError: a system has no query with costs, or no query has costs in all systems.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
@@ -197,26 +163,77 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
     return [float(x) for x in seen[ranks]] or [0.0]
 
 
-def list_values_at_spends(
-    values: pl.DataFrame, spends: Spends, chosen: Iterable[float], before: Mapping[str, float]
-) -> Iterator[tuple[float, dict[str, pl.Series], pl.Series]]:
-    """Yield each spend, the values of all queries at it, and which queries spend at least this.
+def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each system: searches and amounts of a query, means over the judged queries.
 
-    `values` has query_id, iteration, and a column for each measure; `before` has the value of each before the first search.
+    An amount is left out if a system has none of it. Its mean is over the queries whose costs are known in all systems; a query
+    that never searched costs nothing.
     """
-    rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
-    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
-    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
-    lengths = np.bincount(query, minlength=len(spends.query_ids))
-    starts = np.cumsum(lengths) - lengths
-    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
-    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
-    for spend in chosen:
-        # a sum of costs can miss a spend that was given, by rounding
-        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
-        last = np.where(reached > 0, starts + reached - 1, 0)
-        found = {
-            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
+    table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
+    listed = {name: select_costs(costs, name, [*counts]) for name in counts}
+    for what in _AMOUNTS:
+        sums = {
+            name: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for name, rows in listed.items()
         }
-        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
-        yield spend, {name: pl.Series(name, of).fill_nan(None) for name, of in found.items()}, searching
+        if not all(map(len, sums.values())):
+            continue
+        pools = {name: of.pools for name, of in counts.items()}
+        ids = choose_known(what, pools, {name: of.get_column("query_id") for name, of in sums.items()})
+        means = [ids.to_frame().join(of, on="query_id", how="left")[what].fill_null(0).mean() for of in sums.values()]
+        table = table.with_columns(pl.Series(what, means, dtype=pl.Float64))
+    return table
+
+
+def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
+    """Return a row for each system and search: what it adds on average to a query that makes it.
+
+    The columns are system, search, searching (queries that make it), new_good, gain, repeats. With costs of iterations also
+    tokens, cost and seconds, where all systems have them: means over the queries with known costs.
+    """
+    rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
+    listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
+    amounts = [
+        what
+        for what in _AMOUNTS
+        if listed and all(of.filter(pl.col("iteration") > 0, pl.col(what).is_not_null()).height for of in listed)
+    ]
+    for what in amounts:
+        paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query")
+        for name, (spent,) in find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs).items():
+            of_one = spent.rows.select("query_id", "iteration", paid.alias(what))
+            rows[name] = rows[name].join(of_one, on=["query_id", "iteration"], how="left")
+    columns = _ADDED | {what: what for what in amounts}
+    means = {name: pl.col(column).cast(pl.Float64).mean() for name, column in columns.items()}
+    return pl.concat(
+        of.group_by(search="iteration")
+        .agg(searching=pl.len().cast(pl.Int64), **means)
+        .select(pl.lit(name).alias("system"), pl.all())
+        .sort("search")
+        for name, of in rows.items()
+    )
+
+
+def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, float | None], places: int) -> Table:
+    amounts = [name for name in _AMOUNTS if name in spent.columns]
+    rows = []
+    for row in spent.iter_rows(named=True):
+        found, paid = format_number(means[row["system"]], places), (format_amount(row[name]) for name in amounts)
+        rows.append([row["system"], found, format_number(row["searches"], 2), *paid])
+    return Table.of("Quality and what a query costs, means", ["system", measure, "searches", *amounts], 1, rows)
+
+
+def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
+    """Yield for each of the first systems what its searches add."""
+    amounts = [name for name in _AMOUNTS if name in searches.columns]
+    header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
+    for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:
+        rows = [
+            [
+                f"search {row['search']}",
+                f"{row['searching']:,}",
+                *(f"{row[column]:.2f}" for column in _ADDED),
+                *("–" if row[amount] is None else format_amount(row[amount]) for amount in amounts),
+            ]
+            for row in of.iter_rows(named=True)
+        ]
+        yield Table.of(str(name), header, 1, rows)

@@ -45,6 +45,8 @@ from goodgain.reporting.plots.plot_data import (
     prepare_what_came_back,
 )
 
+#: The look of a text above a bar.
+_ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
 #: Characters of a query's name beside its bar.
 _LONGEST = 24
 #: The largest number of queries with names, the height of a row in inches, and its font size in points.
@@ -61,7 +63,6 @@ _OUTCOMES = {
 
 #: The first labels in the legend of `per_query`, in their order; the interval's comes last.
 DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
-
 #: With more iterations, the number of searches without results is not written above the bars.
 _MOST_NUMBERS = 12
 
@@ -91,9 +92,8 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
     _label_iterations(ax, 1, rows.height)
-    add_title(
-        ax, f"New good documents of {system or nw.from_native(frame, eager_only=True)['system'][0]} in each search"
-    )
+    name = system or nw.from_native(frame, eager_only=True)["system"][0]
+    add_title(ax, f"New good documents of {name} in each search")
     ax.set_ylabel("new good documents, mean")
     right = ax.twinx()
     take_ink(right)
@@ -164,8 +164,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
     if rows.height <= _MOST_NUMBERS:
         for x, y, number in zip(marked.get_column("iteration"), heights, marked.get_column("nothing"), strict=True):
-            above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
-            ax.annotate(f"{number:,}", (x, y), (0, 4), color=find_ink(ax), **above)
+            ax.annotate(f"{number:,}", (x, y), (0, 4), color=find_ink(ax), **_ABOVE)
     total = int(marked.get_column("nothing").sum())
     return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
 
@@ -234,29 +233,22 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     rows = prepare_funnel(found)
     ax, own = open_ax(ax)
     places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
+    is_narrow = rows.height > _MOST_NUMBERS
     good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
+    edge: dict[str, Any] = {"edgecolor": "#555555", "linewidth": 0.4}
     looks: dict[str, dict[str, Any]] = {
-        "good": {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333", "linewidth": 0.4},
-        "other or unjudged": {
-            "facecolor": KINDS["new_other"].colour,
-            "hatch": "////",
-            "edgecolor": "#555555",
-            "linewidth": 0.4,
-        },
+        "good": edge | {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333"},
+        "other or unjudged": edge | {"facecolor": KINDS["new_other"].colour, "hatch": "////"},
     }
     for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
         ax.bar(places, heights, bottom=below, width=0.8, **look)
-    for place, top, share, is_known in zip(
-        places, good + other, rows.get_column("share"), rows.get_column("good").is_not_null(), strict=True
-    ):
+    shares, known = rows.get_column("share"), rows.get_column("good").is_not_null()
+    for place, top, share, is_known in zip(places, good + other, shares, known, strict=True):
         said = "?" if not is_known else "" if share is None else f"{share:.0%}"
-        above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
-        ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **above)
+        ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **_ABOVE)
     ax.margins(y=0.12)
-    ax.set_xticks(
-        places, rows.get_column("stage").to_list(), rotation=90 if rows.height > _MOST_NUMBERS else 0, fontsize="small"
-    )
-    names = ax.secondary_xaxis(-0.1 if rows.height <= _MOST_NUMBERS else -0.28)
+    ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if is_narrow else 0, fontsize="small")
+    names = ax.secondary_xaxis(-0.28 if is_narrow else -0.1)
     systems = rows.get_column("system").unique(maintain_order=True)
     names.set_xticks([4 * k + 1 for k in range(len(systems))], [break_lines(name, 18) for name in systems])
     names.tick_params(length=0, labelcolor=find_ink(ax))
@@ -337,7 +329,12 @@ def draw_per_query(
         counted.append(f"{outcome or 'queries'} {of.height:,}")
     ax.axvline(0, color=find_ink(ax), linewidth=0.8)
     if pair["difference"] is not None:
-        entries += _draw_mean(ax, pair, 1 - comparison.signature["alpha"])
+        line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+        band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+        ax.axvline(pair["difference"], **line)
+        ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
+        entries.append(Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]))
+        entries.append(Entry(Patch(**band), name_interval(1 - comparison.signature["alpha"])))
         counted.append(f"mean {pair['difference']:+.3g}")
     if (rows.get_column("difference") == 0).all():
         ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
@@ -354,17 +351,6 @@ def _shorten(query_id: str, questions: Mapping[str, str]) -> str:
     if query_id in questions:
         return shorten(questions[query_id], _LONGEST, placeholder=" …")
     return query_id if len(query_id) <= _LONGEST else f"…{query_id[1 - _LONGEST :]}"
-
-
-def _draw_mean(ax: Axes, pair: Mapping[str, Any], level: float) -> list[Entry]:
-    line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
-    band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
-    ax.axvline(pair["difference"], **line)
-    ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
-    return [
-        Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]),
-        Entry(Patch(**band), name_interval(level)),
-    ]
 
 
 def _label_queries(ax: Axes, names: list[str]) -> None:

@@ -37,17 +37,12 @@ GRID = "#80808055"
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-
 #: Width and height of a figure in inches: small enough to read its text on a phone.
 _SIZE = (5.2, 3.4)
-
 #: Numbers of columns for a legend; the first one that fits is used.
 _LEGEND_COLUMNS = (5, 4, 3, 2, 1)
-
 #: The largest number of entries in a legend inside axes.
 _MOST_INSIDE = 7
-
-
 #: Characters in a line of a title, and in a line of a name beside the end of a line.
 _TITLE, _NAME = 52, 18
 #: The largest number of lines of such a name: longer ones are in the legend.
@@ -71,15 +66,11 @@ class Picture(Figure):
 
 
 class Entry(NamedTuple):
-    """An entry of the legend."""
-
     handle: Artist
     label: str
 
 
 class SystemStyle(NamedTuple):
-    """The look of a system's line."""
-
     color: str
     marker: str
     linestyle: Any
@@ -146,9 +137,8 @@ def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
 
 def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **options: Any) -> Legend:
     # Matplotlib omits labels that begin with `_`, so the texts are set afterwards.
-    legend = make(
-        [entry.handle for entry in entries], [str(k) for k in range(len(entries))], fontsize="small", **options
-    )
+    numbers = [str(k) for k in range(len(entries))]
+    legend = make([entry.handle for entry in entries], numbers, fontsize="small", **options)
     for text, entry in zip(legend.get_texts(), entries, strict=True):
         text.set_text(break_lines(entry.label, 42) or " ")
     return legend
@@ -210,9 +200,8 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     heights = np.array([name.count("\n") + 1 for name in names])
     values = np.array([y for *_, y in ends])
     line = 1.25 * FontProperties(size="small").get_size_in_points()
-    room = (
-        0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
-    )  # in lines; the layout takes a part of the height
+    # in lines; the layout takes a part of the height
+    room = 0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
     if not isinstance(ax.figure, Picture) or heights.sum() > room or max(heights) > _MOST_LINES:
         return False
     bottom, top = ax.get_ylim()

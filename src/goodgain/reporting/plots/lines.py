@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +83,7 @@ def draw_curve(
     """Draw `curve` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure)
     rows = prepare_curve(points)
-    lines, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_line)
+    lines, shown = _draw_systems(ax, points, rows, bands, alpha)
     entries = [*lines, *shown]
     if rows.get_column("few").any():
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
@@ -116,12 +115,7 @@ class _Band(NamedTuple):
 
 
 def _draw_systems(
-    ax: Axes,
-    points: pl.DataFrame,
-    rows: pl.DataFrame,
-    bands: bool | None,
-    alpha: float,
-    draw: Callable[[Axes, pl.DataFrame, SystemStyle], None],
+    ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
     """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
 
@@ -139,12 +133,11 @@ def _draw_systems(
         style = style_of(number)
         for band in shown:
             _draw_band(ax, of, style, band)
-        draw(ax, of, style)
+        _draw_line(ax, of, style)
         name = of.get_column("system")[0]
         entries.append(Entry(Line2D([], [], **_line(style)), name))
-        ends.append(
-            (name, style.color, *(float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean")))
-        )
+        last = (float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean"))
+        ends.append((name, style.color, *last))
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
@@ -180,7 +173,11 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) ->
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    x, mean = _take_numbers(rows, "iteration", "mean")
+    x, mean = _take_numbers(rows, _find_place(rows), "mean")
+    if "enough" in rows.columns:
+        marked = rows.get_column("enough").arg_true().to_list()
+        ax.plot(x, mean, drawstyle="steps-post", **_line(style), markevery=marked)
+        return
     clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
     ax.plot(x[:clear], mean[:clear], **_line(style))
     if clear < len(x):
@@ -226,7 +223,7 @@ def draw_against_spend(
     """Draw `against_spend` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure, spend=True)
     rows = prepare_against_spend(points)
-    entries, shown = _draw_systems(ax, points, rows, bands, alpha, _draw_steps)
+    entries, shown = _draw_systems(ax, points, rows, bands, alpha)
     if rows.get_column("enough").any():
         entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
     ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
@@ -235,12 +232,6 @@ def draw_against_spend(
     ax.set_xlim(left=0)
     add_title(ax, describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
     return [*entries, *shown]
-
-
-def _draw_steps(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    x, mean = _take_numbers(rows, "spend", "mean")
-    marked = rows.get_column("enough").arg_true().to_list()
-    ax.plot(x, mean, drawstyle="steps-post", **_line(style), markevery=marked)
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:

@@ -23,16 +23,13 @@ if TYPE_CHECKING:
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-
 #: Style of an SVG: the colour of text and axes on light and on dark pages.
 _PAGE_COLOURS = b"svg{color:#1a1a1a} @media (prefers-color-scheme:dark){svg{color:#e6e6e6}} "
-
 #: The largest number of plots in one picture.
 _MOST_PLOTS = 24
 
 
 def check_picture_name(path: Path) -> None:
-    """Raise InputError if a file's suffix is not that of a picture format."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
             f"{path}: pictures are written as {', '.join(_FORMATS)}. Choose a name with one of these endings"
@@ -47,18 +44,14 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
     measures = list(dict.fromkeys(frame.get_column("measure")))
     figure, axes = _open_figure(len(measures))
     drawn = [draw(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)]
-    entries = {
-        entry.label: entry for entries in drawn for entry in entries
-    }  # a plot names lines at their ends if it can
+    # a plot names lines at their ends if it can
+    entries = {entry.label: entry for entries in drawn for entry in entries}
     _finish(figure, [*entries.values()], len(measures), "measures", "name fewer with -m")
     return figure
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
-
-    Plots of the same measure have the same scale. `questions` are shown in place of the ids of queries.
-    """
+    """Return a figure like that of `draw_curves`, of `per_query` for each measure and pair; `questions` replace ids of queries."""
     from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query, find_height
     from goodgain.reporting.plots.canvas import share_scales
 
@@ -79,7 +72,6 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
 
 
 def draw_funnel(found: Funnel) -> Figure:
-    """Return a figure of the returned, opened and cited documents of each system."""
     from goodgain.reporting.plots.bars import funnel
 
     return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
@@ -106,9 +98,6 @@ def write_picture(figure: Figure, path: Path) -> None:
     """Write a figure to a .png, .svg or .pdf file, atomically; the same figure gives the same file.
 
     Text and axes of an SVG are black on light pages, and nearly white on dark ones.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     from matplotlib import rc_context
 

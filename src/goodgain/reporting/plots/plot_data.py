@@ -13,7 +13,7 @@ import polars.selectors as cs
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.pairs_table import arrange_values
 from goodgain.comparing.statistical_tests import RESIDUE, subtract_without_residue
-from goodgain.comparing.use_of_documents import Funnel
+from goodgain.comparing.use_of_documents import STAGES, Funnel
 from goodgain.errors import InputError
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
@@ -110,9 +110,8 @@ def prepare_precision_recall(frame: Any) -> pl.DataFrame:
     if "query_id" not in rows.columns:
         rows = rows.with_columns(query_id=pl.lit(None, pl.String))
     in_order = pl.Enum(rows.get_column("system").unique(maintain_order=True))
-    return rows.sort(pl.col("system").cast(in_order), "query_id", "recall").select(
-        "system", "query_id", "recall", "precision"
-    )
+    rows = rows.sort(pl.col("system").cast(in_order), "query_id", "recall")
+    return rows.select("system", "query_id", "recall", "precision")
 
 
 def prepare_per_query(
@@ -161,14 +160,13 @@ def prepare_funnel(found: Funnel) -> pl.DataFrame:
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
             share=pl.when(pl.col(stage) > 0).then(pl.col(f"good_{stage}") / pl.col(stage)),
         )
-        for stage in ("returned", "opened", "cited")
+        for stage in STAGES
     ]  # fmt: skip
     order = pl.col("system").cast(pl.Enum(found.frame.get_column("system")))
     return pl.concat(stages).sort(order, maintain_order=True)
 
 
 def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
-    """Return the frame in Polars; raise InputError without the columns of its source."""
     try:
         rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
     except TypeError:
@@ -180,7 +178,6 @@ def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFra
 
 
 def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
-    """Return the wanted value of a column, or its only one."""
     there = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
     if wanted is None and len(there) == 1:
         return there[0]
