@@ -57,12 +57,12 @@ class Declaration:
         formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. Over the
             ledger it must work row by row: its own sum or window would mean something else at a cutoff than along the
             ledger.
-        better: `up`, `down`, or None for a measure without a better direction.
-        bounds: smallest and largest value, as text.
         source: its definition: a place in the guideline, a paper, or a tool with the same values.
         family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all
             results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
             not, `graded` ones skip ungraded documents.
+        better: `up`, `down`, or None for a measure without a better direction.
+        bounds: smallest and largest value, as text; "" where there is no largest one.
         own: its parameters; for a classic measure, those that ir_measures lacks.
         example: a measure and its value in the example of the help; only for measures with their own class.
         labels: what column 2 of its qrels is, as `read_qrels` takes it; nothing if this does not matter.
@@ -87,10 +87,10 @@ class Declaration:
     title: str
     definition: str
     formula: Callable[[Any], Any]
-    better: Literal["up", "down"] | None
-    bounds: tuple[str, str]
     source: str
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
+    better: Literal["up", "down"] | None = "up"
+    bounds: tuple[str, str] = ("0", "1")
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None
     labels: str = ""
