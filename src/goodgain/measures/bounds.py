@@ -63,11 +63,16 @@ class RaisedScores:
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
         """Add the tally and the ranking table of a batch, with its unjudged documents; batches share no query."""
-        self._good_gain.add(_raise_tally(tallied, self._rels, self._label))
+        raised = {}
+        for k, rel in enumerate(self._rels):
+            if self._label >= rel:
+                raised[f"GR{k}"] = pl.col(f"GR{k}") + pl.col("Unjudged")
+                raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * self._label
+        self._good_gain.add(tallied.with_columns(**raised))
         if self._ranked is not None and table is not None:
             rows = nw.from_native(table.rows).drop("doc_id", strict=False)
-            raised = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
-            self._ranked.add(RankingTable(raised, table.retrieved))
+            labelled = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
+            self._ranked.add(RankingTable(labelled, table.retrieved))
 
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted), and a Float64 column per measure."""
@@ -75,16 +80,6 @@ class RaisedScores:
         if self._ranked is None:
             return values
         return values.join(self._ranked.finish(), on="query_id", how="left", maintain_order="left")
-
-
-def _raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> pl.DataFrame:
-    """Return the tally with this label for every new unjudged result."""
-    raised = {}
-    for k, rel in enumerate(rels):
-        if label >= rel:
-            raised[f"GR{k}"] = pl.col(f"GR{k}") + pl.col("Unjudged")
-            raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * label
-    return tallied.with_columns(**raised)
 
 
 _DOCUMENT = ("query_id", "doc_id")

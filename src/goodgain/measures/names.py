@@ -206,11 +206,9 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
                 found[_finish(item, complete=complete, rel=rel)] = None
         except MeasureError as error:
             errors[str(error)] = None
-    if len(errors) > 1:
-        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
-        raise MeasureError(f"{len(errors)} measures are wrong: {listed}")
     if errors:
-        raise MeasureError(next(iter(errors)))
+        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
+        raise MeasureError(f"{len(errors)} measures are wrong: {listed}" if len(errors) > 1 else next(iter(errors)))
     if not found:
         raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
     return list(found)
@@ -308,16 +306,13 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         )
     if meant:
         raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
-    names = {other.lower(): other for other in known}
+    names = {other.lower(): str(measure.NAME) for other, measure in known.items()}
     digits = re.fullmatch(r"(?P<name>\D+)_?(?P<cutoff>[0-9]+)", name)
     if digits and digits["name"].lower() in names:
-        meant_name = known[names[digits["name"].lower()]].NAME
-        raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
-    near = difflib.get_close_matches(name.lower(), names, n=2)
+        raise MeasureError(f"{name} is not a measure; did you mean {names[digits['name'].lower()]}@{digits['cutoff']}?")
+    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=2)]
     hint = (
-        f"did you mean {' or '.join(str(known[names[one]].NAME) for one in near)}?"
-        if near
-        else "goodgain measures lists ours, ir-measur.es the classic ones"
+        f"did you mean {' or '.join(near)}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
     )
     raise MeasureError(f"{name} is not a measure; {hint}")
 

@@ -100,7 +100,12 @@ class RankedScores:
         values = queries.select(
             "query_id", **{name: value.cast(nw.Float64) for name, value in self.plan.values.items()}
         ).to_native()
-        _check_finite(values)
+        for name in values.columns[1:]:
+            odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
+            if len(odd):
+                raise MeasureError(
+                    f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
+                )
         return values
 
 
@@ -171,12 +176,3 @@ def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFra
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
         found[str(measure)] = total if summed else total / len(column) if len(column) else None
     return found
-
-
-def _check_finite(values: pl.DataFrame) -> None:
-    for name in values.columns[1:]:
-        odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
-        if len(odd):
-            raise MeasureError(
-                f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
-            )

@@ -73,11 +73,8 @@ def warn_of_labels(
 
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
     """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
-    beyond = []
-    for measure in measures:
-        rel = _find_rel(measure)
-        if not isinstance(measure, IterationMeasure) and rel is not None and 0 < largest < rel:
-            beyond.append(measure)
+    classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
+    beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
         able = [one for one in beyond if largest >= 1 or is_computed_here(one, provider=provider)]
@@ -120,10 +117,14 @@ def _warn_of_differing_thresholds(
     above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
     can_switch = len(_find_using(above)) == len(above)
     remedy = f"give {_spell_rel(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
-    listed = ", ".join(f"label {threshold:g} for {_name_some(by_rel[threshold])}" for threshold in sorted(by_rel))
+    parts = []
+    for threshold, of in sorted(by_rel.items()):
+        names = sorted({str(measure) for measure in of})
+        more = f" and {len(names) - 2} more" * (len(names) > 2)
+        parts.append(f"label {threshold:g} for {', '.join(names[:2])}{more}")
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
-        f"thresholds differ: {listed}. {count_of(between, 'judged document has', 'judged documents have')} a label "
+        f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document has', 'judged documents have')} a label "
         f"between{queries}. For one threshold, {remedy}.",
         minor=not split,
     )
@@ -131,11 +132,6 @@ def _warn_of_differing_thresholds(
 
 def _spell_rel(rel: float) -> str:
     return spell("rel", int(rel) if rel == int(rel) else rel)
-
-
-def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
-    names = sorted({str(measure) for measure in measures})
-    return ", ".join(names[:2]) + f" and {len(names) - 2} more" * (len(names) > 2)
 
 
 def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
