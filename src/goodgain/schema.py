@@ -97,13 +97,7 @@ RESULTS = Table(
 
 #: The columns that deduplication adds to results.
 DEDUPLICATED = Table(
-    "documents",
-    {
-        "document": nw.String(),
-        "duplicate_of": nw.Int64(),
-        "rule": nw.String(),
-        "confidence": nw.Float64(),
-    },
+    "documents", {"document": nw.String(), "duplicate_of": nw.Int64(), "rule": nw.String(), "confidence": nw.Float64()}
 )
 
 #: The cost of each iteration of a query, and its search calls; iteration 0 is the cost after the last search, of the answer.
@@ -163,12 +157,7 @@ RUN = Table(
 
 QRELS = Table(
     "qrels",
-    {
-        "query_id": nw.String(),
-        "iteration": nw.String(),
-        "doc_id": nw.String(),
-        "relevance": nw.Float64(),
-    },
+    {"query_id": nw.String(), "iteration": nw.String(), "doc_id": nw.String(), "relevance": nw.Float64()},
     optional=frozenset({"iteration"}),
     nullable=frozenset({"relevance"}),
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
@@ -203,12 +192,4 @@ LEDGER = Table(
     },
 )
 
-POOLS = Table(
-    "pools",
-    {
-        "query_id": nw.String(),
-        "N": nw.Int64(),
-        "GoodPool": nw.Int64(),
-        "GainPool": nw.Float64(),
-    },
-)
+POOLS = Table("pools", {"query_id": nw.String(), "N": nw.Int64(), "GoodPool": nw.Int64(), "GainPool": nw.Float64()})

@@ -88,11 +88,7 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return how much each unjudged result of judged queries would add to each measure if it alone had this label.
-
-    Returns:
-        Name of a measure with bounds -> query_id, doc_id, added.
-    """
+    """Return measure -> query_id, doc_id, added: what each unjudged result would add if it alone had this label."""
     good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}

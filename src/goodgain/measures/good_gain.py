@@ -40,23 +40,24 @@ GOOD = _REL | AT_I
 _DECLARED: dict[str, Declaration] = {}
 
 
-def _declare(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
-    common = {"family": "good gain", "own": GOOD, "source": f"Retrieved Good Gain guideline, {name}@i"}
-    made: GoodGainMeasure = declare(_DECLARED, common, name, *parts, **details)
-    return made
+_declare: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, {"family": "good gain", "own": GOOD})
 
 
-CG = _declare(
+def _declare_of_guideline(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
+    common = {"source": f"Retrieved Good Gain guideline, {name}@i", "from_labels": "sum"}
+    return _declare(name, *parts, **{**common, **details})
+
+
+CG = _declare_of_guideline(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
     lambda upto: upto.total(G),
     bounds=("0", ""),
     example=("CG@2", 5.0),
-    from_labels="sum",
     shows="Good gain found",
 )
-RG = _declare(
+RG = _declare_of_guideline(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
@@ -64,9 +65,8 @@ RG = _declare(
     bounds=("0", ""),
     example=("RG@2", 2.5),
     by_iteration=True,
-    from_labels="sum",
 )
-DCGG = _declare(
+DCGG = _declare_of_guideline(
     "DCGG",
     "Discounted Cumulative Good Gain",
     "sum w(k) G_k, w(k) = 1 / log2(k + 1)",
@@ -76,9 +76,8 @@ DCGG = _declare(
     example=("DCGG@2", 4.261859507142915),
     by_iteration=True,
     remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
-    from_labels="sum",
 )
-DRG = _declare(
+DRG = _declare_of_guideline(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
@@ -86,9 +85,8 @@ DRG = _declare(
     bounds=("0", ""),
     example=("DRG@2", 2.1309297535714573),
     by_iteration=True,
-    from_labels="sum",
 )
-AvgGain = _declare(
+AvgGain = _declare_of_guideline(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 if R_i = 0)",
@@ -98,9 +96,8 @@ AvgGain = _declare(
     own=_REL | {"cutoff": ParamInfo(dtype=int, required=True, desc="the iteration")},
     example=("AvgGain@2", 0.6666666666666666),
     remark="RAG is the mean over iterations",
-    from_labels="sum",
 )
-RAG = _declare(
+RAG = _declare_of_guideline(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
@@ -108,9 +105,8 @@ RAG = _declare(
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
     by_iteration=True,
-    from_labels="sum",
 )
-DRAG = _declare(
+DRAG = _declare_of_guideline(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
@@ -118,19 +114,17 @@ DRAG = _declare(
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
     by_iteration=True,
-    from_labels="sum",
 )
-SRE = _declare(
+SRE = _declare_of_guideline(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 without results)",
     lambda upto: divide(upto.total(GR), upto.total(R)),
     example=("SRE@2", 0.3333333333333333),
     by_repeats=True,
-    from_labels="sum",
     shows="Share of results that are new and good",
 )
-SRR = _declare(
+SRR = _declare_of_guideline(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 without results)",
@@ -139,7 +133,6 @@ SRR = _declare(
     example=("SRR@2", 0.16666666666666666),
     by_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
-    from_labels="sum",
     needs_results=True,
     shows="Share of results that were repeats",
 )

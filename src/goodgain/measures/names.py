@@ -272,7 +272,6 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
 
 
 def _refuse_names_of_other_tools(name: str) -> None:
-    """Refuse the name of a measure in another tool, with the name here."""
     text = name.strip()
     if text in _known_names():
         return

@@ -33,12 +33,7 @@ _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """The allowed values of a parameter.
-
-    Attributes:
-        words: their description: what follows "the parameter is" in a message.
-        allows: returns whether a value of the declared type is allowed.
-    """
+    """The allowed values of a parameter: what follows "the parameter is" in a message, and a test of a value."""
 
     words: str
     allows: Callable[[Any], bool]

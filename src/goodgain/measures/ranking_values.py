@@ -22,19 +22,12 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedPlan(NamedTuple):
-    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches.
+    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches."""
 
-    Attributes:
-        values: name of a measure -> the expression of its value, over the columns that `RankedScores.finish` joins.
-        positions: the columns of positions that the measures use.
-        sums: the columns that they need from the rows of the ranking.
-        ideal_sums: gains -> the columns that they need from the ideal ranking under these gains.
-    """
-
-    values: dict[str, nw.Expr]
+    values: dict[str, nw.Expr]  # by the names of the measures, over the columns that `RankedScores.finish` joins
     positions: frozenset[str]
-    sums: Sums
-    ideal_sums: dict[_Gains, Sums]
+    sums: Sums  # of the rows of the ranking
+    ideal_sums: dict[_Gains, Sums]  # of the ideal rankings, by their gains
 
 
 class RankedScores:
@@ -121,15 +114,8 @@ def score_ranking(
 ) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
-    Args:
-        measures: measures that `is_computed_here`.
-        ranking: query_id, doc_id, score: one row per document of a query.
-        qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, if some of them have no row; by default those of `qrels`.
-
-    Returns:
-        query_id (sorted), and a Float64 column per measure. A query that the ranking lacks has 0 in classic measures, as in
-        ir_measures, and the value of an empty ranking in all others.
+    `query_ids` are the judged queries, if some of them have no row in `qrels`. Queries are sorted. A query that the ranking
+    lacks has 0 in classic measures, as in ir_measures, and the value of an empty ranking in all others.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})

@@ -20,13 +20,7 @@ from goodgain.measures.scores import Scores
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
     """Return the scores of a system: the value of a query is the mean over its runs that have a value.
 
-    Args:
-        runs: the scores of each run, on the same qrels and measures.
-        measures: these measures.
-        missing: `absent` leaves out the values of queries that a run lacks.
-
-    Returns:
-        Scores with all `runs` as `replicates`. In `queries`, a query is absent if all runs lack it.
+    `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, a query is absent if all runs lack it.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]

@@ -144,7 +144,6 @@ class Scores:
 
     @property
     def _queries_of_means(self) -> int:
-        """The number of queries that the means are over."""
         is_without = self.signature.get("missing") == "absent"
         return int(self.signature["queries"]) - is_without * int(self.signature["absent_from_run"])
 

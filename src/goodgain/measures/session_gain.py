@@ -19,7 +19,6 @@ _JIANGS_K = 9
 
 
 def _weigh(parameters: dict[str, Any]) -> pl.Expr:
-    """Return the weight of a rank in an iteration."""
     rank, iteration, b, bq = pl.col("rank"), pl.col("iteration"), float(parameters["b"]), float(parameters["bq"])
     if parameters["conv"] == "dd":
         return 1 / ((1 + rank.log(b)) * (1 + iteration.log(bq)))
@@ -69,11 +68,6 @@ def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.Data
     frame = pl.DataFrame(slots, schema=["iteration", "rank"], orient="row")
     weights = frame.select(weight=_weigh(parameters) * times).sort("weight", descending=True)
     return weights.select("weight", K=pl.lit(number, pl.Int64), place=pl.int_range(1, pl.len() + 1))
-
-
-def _average_dcg(searches: Searches) -> pl.DataFrame:
-    values = _compute_dcg(searches).join(searches.lengths, on="query_id")
-    return values.select("query_id", value=pl.col("value") / pl.col("T"))
 
 
 def _compute_rbp(searches: Searches) -> pl.DataFrame:
@@ -132,7 +126,9 @@ SessionDCGq = _declare(
     "SessionDCGq",
     "Session DCG per iteration",
     "SessionDCG@i / iterations up to i, iterations without results included",
-    _average_dcg,
+    lambda searches: (
+        _compute_dcg(searches).join(searches.lengths, on="query_id").select("query_id", pl.col("value") / pl.col("T"))
+    ),
     own=AT_I | _CONV | {"conv": ParamInfo(**{**vars(_CONV["conv"]), "default": "jiang"})},
     example=("SessionDCGq@2", 7.3299158704764995),
     source="sDCG/q: Kanoulas et al., SIGIR 2011, in the form of Jiang and Allan, ICTIR 2016",
@@ -158,7 +154,6 @@ SessionRBP = _declare(
     remark="a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
     "it is RBP of the first iteration",
 )
-
 
 _SUBTOPIC = ["query_id", "subtopic"]
 _PLACE = ["query_id", "iteration", "rank"]

@@ -100,12 +100,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)
 
     def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures need, one row per query with rows.
-
-        Args:
-            rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
-                each of `rels`.
-        """
+        """Return query and the columns that measures need, one row per query with rows of a frame of narwhals."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -138,14 +133,9 @@ class Ranks:
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """Set up the ranks for a measure.
+        """Set up the ranks for a measure; `sums` collects the columns that it needs.
 
-        Args:
-            measure: the measure, for its parameters.
-            position: the column of positions.
-            sums: collects the columns that the measure needs.
-            ideal: the ranks of the ideal ranking; its labels are already replaced by `gains`.
-            prefix: a prefix for names of columns, to tell rankings from each other.
+        The labels of the ideal ranking are already replaced by `gains`. `prefix` tells names of columns of rankings apart.
         """
         self.parameters = read_parameters(measure)
         self._name = f"{prefix}{measure}"

@@ -34,7 +34,6 @@ def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasur
 
 
 def _find_rel(measure: ir_measures.Measure) -> float | None:
-    """Return the threshold of any measure; None if it has none."""
     declared = measure.SUPPORTED_PARAMS.get("rel")
     rel = measure.params.get("rel", declared and declared.default)
     return rel if isinstance(rel, (int, float)) else None
@@ -50,12 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
-    Args:
-        qrels: the labels.
-        measures: the measures of a call.
-        rel: the threshold of the call, for measures that name none.
-        switch: whether the call has an option for this threshold, not only measures.
-        provider: the provider of the call for classic measures.
+    `rel` is the threshold of the call, for measures that name none; `switch` says whether the call has an option for it.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -170,9 +164,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice on the thresholds that no label reaches: no document is good then.
 
-    Args:
-        qrels, measures, rel, switch: as above; all measures use a threshold.
-        write: returns the name of a measure with a threshold, for a notice without the switch.
+    `write` returns the name of a measure with a threshold, for a call without the option.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]
