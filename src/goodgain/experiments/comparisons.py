@@ -20,8 +20,7 @@ from goodgain.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
-from goodgain.experiments.kept_results import KeptResults
-from goodgain.experiments.shared_steps import find_name, find_rels
+from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores

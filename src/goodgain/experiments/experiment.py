@@ -14,11 +14,9 @@ import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError
-from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses
-from goodgain.experiments.kept_results import Heard, KeptResults, tell_once
+from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemScores
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
-from goodgain.experiments.shared_steps import Opened, find_name
-from goodgain.experiments.system_scores import SystemScores
+from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, tell_once
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations

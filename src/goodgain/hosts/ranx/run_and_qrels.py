@@ -155,12 +155,7 @@ def find_judgments(qrels: Any) -> formats.Qrels:
 # ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each new width of the longest
 # id. It reads them in Python at 0.1 ms per id. Here an array of code points carries all ids, both ways.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return {query_id: {doc_id: value}} as a typed dict of ranx.
-
-    Args:
-        rows: query_id, doc_id and a number, each (query, document) once; integers stay integers.
-        query_ids: all queries, also those without a row; at least one.
-    """
+    """Return rows of query_id, doc_id and a number as a typed dict of ranx; of at least one query, also of those without a row."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
