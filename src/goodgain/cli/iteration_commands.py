@@ -10,7 +10,7 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import show_progress
+from goodgain.cli.errors_and_exit_status import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spend_totals import describe_spend

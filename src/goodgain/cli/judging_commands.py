@@ -37,9 +37,7 @@ from goodgain.options import DOCUMENTS, READING
 )
 @shared.runs_argument
 @click.option(
-    "-k",
-    type=shared.COUNT,
-    help="Take the first K results of each iteration. Default: 20, all of drawn queries.",
+    "-k", type=shared.COUNT, help="Take the first K results of each iteration. Default: 20, all of drawn queries."
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
@@ -113,9 +111,7 @@ def _parse_weights(
     callback=_parse_weights,
     help="How much a judge counts in a mean or majority; JUDGE may be the model alone. Default: 1.",
 )
-@shared.file_option(
-    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
-)
+@shared.disputed_option
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(
@@ -191,9 +187,8 @@ def judge(
 def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
     """Raise `InputError` with the names of the files if no document has a label."""
     if labels.get_column("relevance").is_null().all():
-        why = (
-            "has a majority; choose another rule with --how" if labels["n_judges"].sum() else "is filled in; grade some"
-        )
+        has_grades = labels["n_judges"].sum()
+        why = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
         raise InputError(f"{', '.join(map(str, paths))}: no document has a label, because no grade {why}")
 
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,9 +53,7 @@ def say(sentence: object) -> None:
     lines = str(sentence).splitlines()
     if sys.stderr.isatty():
         width = max(40, shutil.get_terminal_size().columns)
-        wrap = partial(
-            textwrap.wrap, width=width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
+        wrap = textwrap.TextWrapper(width, "", "  ", break_long_words=False, break_on_hyphens=False).wrap
         lines = [part for line in lines for part in wrap(line) or [""]]
     print(*lines, sep="\n", file=sys.stderr)
 
@@ -144,6 +142,9 @@ reading_options = join_options(*(_PARSED.get(one.name) or declared_option(one.na
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+disputed_option = file_option(
+    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
+)
 rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
@@ -153,7 +154,6 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="In CSV, write ' before texts that a spreadsheet would read as formulas: those that begin with = + - @.",
 )
-
 full_option = click.option(
     "--full",
     is_flag=True,
@@ -167,12 +167,7 @@ def places_option(described: str) -> Decorator:
 
 
 class Output(NamedTuple):
-    """The output of a command.
-
-    Attributes:
-        form: one of `FORMS`.
-        path: the file; None for standard output.
-    """
+    """The output of a command: one of `FORMS`, and the file; None for standard output."""
 
     form: str
     path: Path | None = None
@@ -197,9 +192,10 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from cl
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:
         if isinstance(value, Output) or value in FORMS:
             return value if isinstance(value, Output) else Output(value)
-        form = _FORM_OF.get(Path(value).suffix.lower())
+        suffix = Path(value).suffix.lower()
+        form = _FORM_OF.get(suffix)
         if form is None:
-            picture = "; draw a picture with --plot" if Path(value).suffix.lower() in (".png", ".svg", ".pdf") else ""
+            picture = "; draw a picture with --plot" if suffix in (".png", ".svg", ".pdf") else ""
             forms = f"{', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}"
             self.fail(f"{value!r} is not {forms}{picture}", param, ctx)
         return Output(form, Path(value))
