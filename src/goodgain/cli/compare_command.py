@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison

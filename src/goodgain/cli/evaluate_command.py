@@ -11,8 +11,8 @@ import ir_measures
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import show_progress
+from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.dedup import deduplicate
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists

@@ -18,7 +18,7 @@ import polars as pl
 
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import run_to_end, show_notices
+from goodgain.cli.messages_and_exit_status import run_to_end, show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table

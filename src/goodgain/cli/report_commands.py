@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.log_commands import group_traces, reading_options
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
 from goodgain.experiments.reports import gather_evidence

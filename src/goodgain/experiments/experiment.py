@@ -253,12 +253,7 @@ class Experiment:
             return explain(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
 
     def spend(
-        self,
-        costs: Any = None,
-        *,
-        outcomes: Any = None,
-        price_per_search: float | None = None,
-        per_query: bool = False,
+        self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
         """Return what each system spends for what it finds; arguments and result as in `gg.spend`."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)

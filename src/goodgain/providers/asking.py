@@ -9,7 +9,8 @@ import gc
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -28,11 +29,8 @@ _AT_ONCE = {"runtime", "ranx"}
 class ProvidedValues(NamedTuple):
     """The values that providers computed for one run.
 
-    Attributes:
-        means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
-        per_query: query_id, measure, value, for all queries of the qrels; a query that the provider omits gets the default
-            value of the measure.
-        providers: name of a provider -> the measures that it computed.
+    `means` are over all queries, by the rule of ir_measures (NumRet is a sum). `per_query` has query_id, measure and value for
+    all queries of the qrels; a query that the provider omits gets the default value of the measure.
     """
 
     means: dict[ir_measures.Measure, float]
@@ -43,10 +41,7 @@ class ProvidedValues(NamedTuple):
 class ProviderScores:
     """Collects the values that providers compute, batch by batch.
 
-    Args:
-        measures: any measures of ir_measures.
-        qrels: all judgments: the form of the labels must not depend on the batch.
-        provider: the name of the provider to ask; None leaves the choice to ir_measures.
+    `qrels` are all judgments: the form of the labels must not depend on the batch. Without `provider` ir_measures chooses.
     """
 
     def __init__(
@@ -56,7 +51,10 @@ class ProviderScores:
         self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
         self._provider = provider
         self._query_ids: Iterable[str] = qrels.get_column("query_id").unique().sort() if measures else []
-        self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
+        self._at_once = False
+        for measure in measures:
+            with suppress(MeasureError):  # raised later, once the form of the labels is known
+                self._at_once |= choose_provider(measure, provider).NAME in _AT_ONCE
         self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         self._providers: dict[str, list[ir_measures.Measure]] = {}
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
@@ -85,15 +83,30 @@ class ProviderScores:
         return ProvidedValues(means, pl.concat([pl.DataFrame(schema=types), *columns]), self._providers)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        forms = _Forms(labels, ranking)
+        ranking = ranking.select(Run.columns)
+
+        @cache  # a provider converts any other form row by row in Python, which is slower
+        def make_qrels(labelling: Labelling) -> dict[str, dict[str, Any]]:
+            return to_nested_dict(clip_for_trec_eval(labels.with_columns(labelling.relevance)), "relevance")
+
+        @cache
+        def make_run() -> dict[str, dict[str, Any]]:
+            return to_nested_dict(ranking, "score")
+
         with _pause_garbage_collection():
             for request in _group_requests([*self._values], self._fractional, self._provider):
+                name = request.provider.NAME
                 check_provider(request.provider, list(request.named), labels, ranking)
                 if request.labelling.rel is None and request.labelling.whole:
                     check_levels(labels)
-                for metric in _call_provider(request, forms):
+                run: Any = ranking.to_pandas() if name in _AT_ONCE else make_run()
+                if name in _AT_ONCE or name == "pyndeval":  # it reads subtopics from column 2, which dicts lack
+                    qrels: Any = labels.with_columns(request.labelling.relevance).to_pandas()
+                else:
+                    qrels = make_qrels(request.labelling)
+                for metric in _call_provider(request, qrels, run):
                     self._values[request.named[metric.measure]][metric.query_id] = float(metric.value)
-                computed = self._providers.setdefault(request.provider.NAME, [])
+                computed = self._providers.setdefault(name, [])
                 computed += [measure for measure in request.named.values() if measure not in computed]
 
 
@@ -109,13 +122,6 @@ def _pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bool:
-    try:
-        return choose_provider(measure, provider).NAME in _AT_ONCE
-    except MeasureError:
-        return False  # raised later, once the form of the labels is known
-
-
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     """Return the value over all queries, by the rule of ir_measures; the sum of a mean is exact, the same in any order."""
     aggregator = measure.aggregator()
@@ -127,13 +133,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider.
-
-    Attributes:
-        provider: the provider of ir_measures.
-        labelling: the form of its labels.
-        named: the measure to ask it for -> the measure that the user asked for.
-    """
+    """One call of a provider: the form of its labels, and the measures to ask it for -> those that the user asked for."""
 
     provider: Any
     labelling: Labelling
@@ -154,19 +154,15 @@ def _group_requests(
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
         chosen = choose_provider(asked, provider)
-        key = (chosen.NAME, labelling, _list_parameters(asked))
+        supported = asked.SUPPORTED_PARAMS
+        given = {name: asked[name] for name in supported if name != asked.AT_PARAM}
+        changed = tuple((name, repr(of)) for name, of in sorted(given.items()) if of != supported[name].default)
+        key = (chosen.NAME, labelling, changed)
         same = (*key, _identify(asked))
         request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
         met[same] += 1
         request.named[_cache_name(asked)] = measure
     return requests.values()
-
-
-def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
-    """Return the parameters that differ from their default, except the one after @."""
-    supported = measure.SUPPORTED_PARAMS
-    given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
-    return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
 
 
 def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
@@ -183,42 +179,13 @@ def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
     return made
 
 
-class _Forms:
-    """Labels and ranking in the forms that providers take, each made once, from columns.
-
-    A provider converts any other form row by row in Python, which is slower.
-    """
-
-    def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        self._labels = labels
-        self._ranking = ranking.select(Run.columns)
-        self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
-
-    def make_qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
-        labels = self._labels.with_columns(labelling.relevance)
-        return labels.to_pandas() if as_frame else self._make_dict(labelling, clip_for_trec_eval(labels), "relevance")
-
-    def make_run(self, *, as_frame: bool) -> Any:
-        return self._ranking.to_pandas() if as_frame else self._make_dict(None, self._ranking, "score")
-
-    def _make_dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-        if key not in self._dicts:
-            self._dicts[key] = to_nested_dict(frame, value)
-        return self._dicts[key]
-
-
-def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
-    provider = request.provider
-    as_frame = provider.NAME in _AT_ONCE
-    # pyndeval reads subtopics from column 2, which dicts lack
-    qrels = forms.make_qrels(request.labelling, as_frame=as_frame or provider.NAME == "pyndeval")
-    run = forms.make_run(as_frame=as_frame)
+def _call_provider(request: _Request, qrels: Any, run: Any) -> Iterable[ir_measures.Metric]:
     try:
-        return list(provider.iter_calc(list(request.named), qrels, run))
+        return list(request.provider.iter_calc(list(request.named), qrels, run))
     except Exception as error:
-        if provider.NAME == "runtime":  # a user's function: the user needs its traceback
+        if request.provider.NAME == "runtime":  # a user's function: the user needs its traceback
             raise
         raise MeasureError(
-            f"{', '.join(map(str, request.named))}: provider {provider.NAME} of ir_measures fails on this input "
+            f"{', '.join(map(str, request.named))}: provider {request.provider.NAME} of ir_measures fails on this input "
             f"({type(error).__name__}: {error}); leave the measure out"
         ) from error

@@ -155,7 +155,6 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
 
 
 def _find_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
-    """Return the power of ten that makes every label a whole number."""
     decimals = {label: -int(decimal.Decimal(repr(label)).as_tuple().exponent) for label in fractional.unique()}
     scale: int = 10 ** max(decimals.values())
     if scale * max(map(abs, decimals)) > _LARGEST_SCALED:
