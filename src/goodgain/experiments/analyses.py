@@ -143,9 +143,7 @@ class SystemScores:
         frames = []
         for name, of in self.systems.items():
             missing = of.signature.get("missing", "zero")
-            runs: list[tuple[int | None, pl.DataFrame]] = [
-                (k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)
-            ]
+            runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)]
             for number, values in runs or [(None, of.per_query)]:
                 replicate = pl.lit(number, pl.Int64).alias("replicate")
                 frames.append(values.select(pl.lit(name).alias("system"), replicate, "query_id", "measure", "value"))
@@ -159,7 +157,8 @@ class SystemScores:
 
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
-            raise InputError(f"{key!r}: these are scores of {self._listed}. Name one too: {self._show(key)}")
+            shown = f'["{[*self.systems][-1]}", "{key}"]'
+            raise InputError(f"{key!r}: these are scores of {self._listed}. Name one too: {shown}")
         system, measure = key
         if system not in self.systems:
             raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
@@ -175,9 +174,6 @@ class SystemScores:
     @property
     def _listed(self) -> str:
         return f"the systems {', '.join(self.systems)}"
-
-    def _show(self, measure: Any) -> str:
-        return f'["{[*self.systems][-1]}", "{measure}"]'
 
     def to_polars(self) -> pl.DataFrame:
         """Return `values`."""

@@ -160,10 +160,9 @@ class Experiment:
 
     def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
         """Return system -> its scores; arguments as in `evaluate`."""
+        asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
-            found = self._analyses.evaluate(
-                parse_measures(measures, rel=self._options["rel"]), groups, interval=interval
-            )
+            found = self._analyses.evaluate(asked, groups, interval=interval)
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(
@@ -216,9 +215,8 @@ class Experiment:
         with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
-            base, *asked = (
-                check_along_iterations(one, "the ledger") for one in (*parse_measures("CG", rel=rel), *found)
-            )
+            named = [*parse_measures("CG", rel=rel), *found]
+            base, *asked = (check_along_iterations(one, "the ledger") for one in named)
             self._analyses.warn_of_labels([base, *asked])
             counts = self._analyses.count(find_thresholds([base, *asked]))
             return stack_systems({name: tabulate_ledger(of, base.rel, asked) for name, of in counts.items()})

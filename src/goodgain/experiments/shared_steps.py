@@ -200,7 +200,6 @@ class SharedSteps:
         def make() -> dict[str, Scores]:
             options = {name: self.options[name] for name in ("rel", "order", "provider", "bounds")}
             unasked = [measure for measure in needed if measure not in asked]
-
             tables = self._read_tables([one for one in asked if isinstance(one, SessionMeasure)])
             digests = {option: digest_rows(stack_systems(of).fill_null("")) for option, of in tables.items()}
 
@@ -243,11 +242,10 @@ class SharedSteps:
         """Return ledgers and pools of each run. `iterates=False` is for what ignores iterations: it has fewer notices."""
         opened = self.opened
 
-        def count(_: str, run: Run | RunFile) -> dict[float, Counts]:
-            return count_run(opened.qrels, run, rels)
-
         reading = [READING, DOCUMENTS]
-        counts = self._keep("counts", reading, rels, partial(opened.use_each, count))
+        counts = self._keep(
+            "counts", reading, rels, lambda: opened.use_each(lambda _, run: count_run(opened.qrels, run, rels))
+        )
 
         def warn(name: str, run: Run | RunFile) -> None:
             coverage = measure_coverage(counts[name])
