@@ -183,8 +183,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[
         most = _add_price(bytes_sent, received, options)
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
-        older = model_labels.count_first_answers(plan.to_send, journal)
-        if older:
+        if older := model_labels.count_first_answers(plan.to_send, journal):
             shared.say(f"{older}; --prompt good-gain-1 goes on with them")
         if (calls > _ASK_ABOVE or older) and not options["yes"]:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()

@@ -77,8 +77,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     hide_sent = make_hider([sent.rstrip("=")])
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        why = _try(opener.open, request, lambda text: hide(hide_sent(text)))
-        if why:
+        if why := _try(opener.open, request, lambda text: hide(hide_sent(text))):
             raise NotWrittenError.of(why, written, len(bodies))
 
 

@@ -143,9 +143,7 @@ class Endpoint:
     def ask(self, request: Request) -> Answer:
         """Send one call and return its answer, or why there is none.
 
-        Raises:
-            StoppedError: no call can succeed: the key is wrong, the model unknown, or a parameter is refused.
-            JobEnded: the job has ended.
+        Raise `StoppedError` if no call can succeed (the key is wrong, the model unknown ...), `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit

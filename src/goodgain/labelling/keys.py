@@ -23,8 +23,7 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 class Key:
     """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
 
-    Raises:
-        InputError: the key or a header cannot be sent as it is. The error does not show it.
+    Both are sent as they are, or an error says that they cannot be, without showing them.
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -246,8 +245,8 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         if isinstance(node, ast.Call):
             if node.args:
                 raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
-            twice = [one for one, times in Counter(str(keyword.arg) for keyword in node.keywords).items() if times > 1]
-            if twice:
+            given = [str(keyword.arg) for keyword in node.keywords]
+            if twice := [one for one in given if given.count(one) > 1]:
                 raise MeasureError(f"{name!r}: the parameter {twice[0]} is given twice; write it once")
             params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
             node = node.func
@@ -276,8 +275,7 @@ def _refuse_names_of_other_tools(name: str) -> None:
     if text in _known_names():
         return
     for pattern, meant in _ELSEWHERE.items():
-        found = re.fullmatch(pattern, text, flags=re.IGNORECASE)
-        if found:
+        if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
             parts = found.groupdict()
             hint = meant.format(k=parts.get("k") or parts.get("at"))
             raise MeasureError(f"{text} is not a measure here; write {hint}")

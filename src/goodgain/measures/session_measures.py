@@ -26,24 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searches:
-    """The results of judged queries.
+    """The results of judged queries, up to an iteration.
 
-    Attributes:
-        rows: query_id, iteration (1..N), number (the iteration in the run file), doc_id, score: in the order of their ranks;
-            without rows for iterations that got nothing.
-        iterations: query_id, iteration, number: one row per iteration, also of those that got nothing.
-        qrels: the judgments.
-        upto: the iteration after @; None for each query's own last one.
-        parameters: those of the measure that have a value.
-        tables: `results` has query_id, iteration and search_query of each search, in their order; `costs` has query_id,
-            iteration, over (`tokens`, `cost` or `seconds`) and spend, the sum so far.
+    `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of their ranks;
+    `iterations` have the first three, also of iterations that got nothing. In `tables`, `results` has query_id, iteration and
+    search_query of each search, in their order; `costs` has query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend,
+    the sum so far.
     """
 
     rows: pl.DataFrame
     iterations: pl.DataFrame
     qrels: Qrels
-    upto: int | None
-    parameters: dict[str, Any]
+    upto: int | None  # None: each query's own last one
+    parameters: dict[str, Any]  # of the measure, with a value
     tables: Mapping[str, pl.DataFrame]
 
     @cached_property
@@ -227,8 +222,7 @@ class SessionScores:
         for measure in (one for one in measures if one.table and one.table not in tables):
             told = f"{measure} needs {spell(measure.table)}"
             raise InputError(f"{told}, what goodgain convert --{measure.table} writes. Give it.")
-        lacking = [measure.NAME for measure in measures if measure.declaration.labels and not qrels.has_subtopics]
-        if lacking:
+        if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
                 f"{lacking[0]}: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
