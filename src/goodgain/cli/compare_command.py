@@ -212,7 +212,6 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
 
 
 def _write_one(x: Experiment, measures: list[Any], path: Path, settings: dict[str, Any]) -> None:
-    """Write the baseline file of a single run."""
     asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=x.options["rel"]), settings["iterations"]))
     ((name, scores),) = x.score_each(asked).items()
     outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])

@@ -29,12 +29,9 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
     """
-    if isinstance(measure, GoodGainMeasure):
-        return measure.declaration.from_labels
-    declared = find_declaration(measure)
-    if declared is None or measure.params.get("judged_only"):  # a judgment would move the documents after it
-        return None
-    return declared.from_labels
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    is_moved = measure.params.get("judged_only")  # a judgment would move the documents after it
+    return None if declared is None or is_moved else declared.from_labels
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:

@@ -26,10 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents a recall needs, rounded as in trec_eval 9: up if the fraction is at least 0.1.
-
-    The recall itself is rounded to two decimals, as in trec_eval.
-    """
+    """Return how many relevant documents a recall of two decimals needs, as in trec_eval 9: up from a fraction of 0.1."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 

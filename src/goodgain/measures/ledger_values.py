@@ -27,7 +27,12 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _group_by_threshold(measures, counts).items():
-        ledger, pools = _number_queries(*counts[rel][:2])
+        # joins and group-bys on numbers are faster
+        pools = counts[rel].pools.with_row_index("query")
+        ledger = counts[rel].ledger.join(pools.select("query_id", "query", "N"), on="query_id", maintain_order="left")
+        # Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend
+        # on the order of the queries.
+        ledger, pools = ledger.drop("query_id").sort("query", maintain_order=True), pools.drop("query_id")
         for cutoff in {measure.cutoff for measure in group}:
             some = [measure for measure in group if measure.cutoff == cutoff]
             columns |= {column.name: column for column in _compute_at_cutoff(ledger, pools, some, cutoff)}
@@ -88,18 +93,6 @@ def _group_by_threshold(
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
         groups.setdefault(rel, []).append(measure)
     return groups
-
-
-def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
-
-    Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend on
-    the order of the queries.
-    """
-    numbered = pools.with_row_index("query")
-    numbers = numbered.select("query_id", "query", "N")
-    rows = ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id")
-    return rows.sort("query", maintain_order=True), numbered.drop("query_id")
 
 
 def _compute_at_cutoff(

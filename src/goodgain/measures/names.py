@@ -25,10 +25,7 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | beside_th
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return host name -> measure, with one name for each value of its parameter.
-
-    These hosts have syntax only for cutoff and threshold.
-    """
+    """Return host name -> measure, one for each value of its parameter: hosts have syntax for cutoff and threshold only."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})

@@ -219,16 +219,14 @@ def check_provider(
     """Raise `MeasureError` for input that makes a provider crash or return a wrong value."""
     names = ", ".join(map(str, measures))
     if provider.NAME == "pytrec_eval":
-        _check_low_labels(measures, labels)
-        if any(measure.NAME == "Bpref" for measure in measures):
-            _check_bpref(labels)
+        _check_pytrec_eval(measures, labels)
     if provider.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
     if provider.NAME == "ranx":
         _check_ranx(names, labels, ranking)
 
 
-def _check_low_labels(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:
+def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:
     low = labels.get_column("relevance").filter(labels.get_column("relevance") < LOWEST_LABEL)
     for measure in measures if len(low) else []:
         judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
@@ -237,12 +235,9 @@ def _check_low_labels(measures: Sequence[ir_measures.Measure], labels: pl.DataFr
                 f"{measure} needs to know the unjudged documents, and the qrels have the label {low[0]:g}. trec_eval "
                 "treats negative labels as unjudged, and fails below -1. Map the labels."
             )
-
-
-def _check_bpref(labels: pl.DataFrame) -> None:
-    """Refuse queries with only negative labels: bpref of trec_eval then writes outside its memory, and crashes or hangs."""
+    # bpref of trec_eval writes outside its memory for queries with only negative labels, and crashes or hangs
     below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
-    if len(below_zero):
+    if len(below_zero) and any(measure.NAME == "Bpref" for measure in measures):
         query_id = below_zero.get_column("query_id").sort()[0]
         raise MeasureError(
             f"Bpref: query {query_id!r} has only negative labels, and pytrec_eval crashes on it; leave Bpref out, or remove "
