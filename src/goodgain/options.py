@@ -12,8 +12,6 @@ from goodgain.errors import InputError
 
 
 class Option(NamedTuple):
-    """An option of several analyses."""
-
     name: str  # the argument in Python; on the command line `-` replaces `_`
     sentence: str  # what the option does; `{other}` stands for the spelling of another option
     kind: type = str  # of the value; a Path is a file, in Python also a frame

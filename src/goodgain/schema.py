@@ -26,21 +26,13 @@ IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "r
 
 @dataclass(frozen=True)
 class Table:
-    """One kind of table.
+    """One kind of table."""
 
-    Attributes:
-        name: its name in messages.
-        columns: its columns in order, with their types.
-        optional: the columns that a frame may lack.
-        nullable: the columns where null has a meaning: no judgment, or no tag.
-        synonyms: other names of columns (in lower case) -> the name here, used if no column has that name. So is the name
-            here in another case.
-    """
-
-    name: str
-    columns: Mapping[str, nw.dtypes.DType]
-    optional: frozenset[str] = frozenset()
-    nullable: frozenset[str] = frozenset()
+    name: str  # in messages
+    columns: Mapping[str, nw.dtypes.DType]  # in order, with their types
+    optional: frozenset[str] = frozenset()  # columns that a frame may lack
+    nullable: frozenset[str] = frozenset()  # columns where null has a meaning: no judgment, or no tag
+    #: Other names of columns (in lower case) -> the name here, used if no column has that name or that in another case.
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
     def understand(self, name: object) -> str:
@@ -50,7 +42,6 @@ class Table:
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """The columns that a frame must have."""
         return tuple(name for name in self.columns if name not in self.optional)
 
     @cached_property

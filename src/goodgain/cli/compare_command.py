@@ -155,9 +155,8 @@ def compare(
         explanation = None
         if has_causes and against in x.systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                explanation = x.explain(
-                    against, system, measure, results=beside.find_results(x.systems, against, system)
-                )
+                results = beside.find_results(x.systems, against, system)
+                explanation = x.explain(against, system, measure, results=results)
         spend = x.spend([*beside.costs]) if beside.costs else None
         comment = write_comment(comparison, outcomes_of_lines, explanation, questions=beside.questions, spend=spend)
         write_output(comment, shared.Output("markdown", gate.comment))
@@ -178,9 +177,8 @@ class _Beside(NamedTuple):
         """Raise InputError for a table that nothing shows, or that several runs of a system cannot have."""
         asked = {"--results": self.results, "--costs": self.costs, "--queries": self.queries}
         asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
-        if gate.comment is None and (
-            named := [name for name, of in asked.items() if of and not (plot and of is self.queries)]
-        ):
+        named = [name for name, of in asked.items() if of and not (plot and of is self.queries)]
+        if named and gate.comment is None:
             told = f"{named[0]} is for --comment, and no measure needs it"
             raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
         if (self.results or self.costs) and any(len(of) > 1 for of in shared.find_systems(runs).values()):

@@ -48,8 +48,6 @@ gate_options = shared.join_options(
 
 
 class GateFiles(NamedTuple):
-    """The files that a gate writes."""
-
     junit: Path | None
     comment: Path | None
     write_baseline: Path | None

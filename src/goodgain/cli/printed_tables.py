@@ -43,8 +43,6 @@ _NO_ENDS: Mapping[str, float | None] = MappingProxyType({})
 
 
 class Value(NamedTuple):
-    """One value of a measure."""
-
     query_id: str | None  # None: over all queries
     measure: str
     system: str
@@ -62,7 +60,6 @@ class Value(NamedTuple):
 
     @property
     def query(self) -> str:
-        """The query in the output."""
         return "all" if self.query_id is None else self.query_id
 
 

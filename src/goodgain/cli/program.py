@@ -63,7 +63,6 @@ class CommandsUnderHeadings(click.Group):
     """Lists its commands under headings, with full summaries."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the name and summary of each command."""
         longest = max(map(len, self.commands))
         limit = formatter.width * 3
         for heading, files in _FILES.items():

@@ -34,12 +34,10 @@ COUNT = click.IntRange(1)
 
 
 def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) -> Decorator:  # noqa: A002  # click's word
-    """Return an option that names a file."""
     return click.option(*names, metavar=metavar, help=help, type=click.Path(path_type=Path), **settings)
 
 
 def measures_option(described: str, **settings: Any) -> Decorator:
-    """Return the option that names measures."""
     return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
 
 
@@ -83,9 +81,8 @@ def parse_numbers(example: str, number: type[float] = float) -> Callable[..., An
         try:
             return None if value is None else [number(part) for part in value.split(",")]
         except ValueError:
-            raise InputError(
-                f"{option.opts[0]} {value}: write numbers with commas between, such as {example}"
-            ) from None
+            told = f"{option.opts[0]} {value}: write numbers with commas between"
+            raise InputError(f"{told}, such as {example}") from None
 
     return parse
 
@@ -121,7 +118,6 @@ def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
 
 
 def declared_options(*names: str) -> Decorator:
-    """Return several of the options that `goodgain.options` declares."""
     return join_options(*map(declared_option, names))
 
 
@@ -162,7 +158,6 @@ full_option = click.option(
 
 
 def places_option(described: str) -> Decorator:
-    """Return the option of the number of decimals."""
     return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, help=described)
 
 
@@ -248,9 +243,8 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
     for name, path in divided:
         system = as_text(name) or next(own)
         if system in named:
-            raise InputError(
-                f"two systems have the name {system}: {named[system][0]} and {path}; write NAME=FILE to name one"
-            )
+            told = f"two systems have the name {system}: {named[system][0]} and {path}"
+            raise InputError(f"{told}; write NAME=FILE to name one")
         named[system] = find_replicates(path) if name else [path]
     _suggest_replicates(named)
     return named
@@ -327,9 +321,8 @@ def name_systems(runs: Sequence[str]) -> list[str]:
     distinct = set(paths)
     named = {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
     for folders in range(max((len(path.parts) for path in paths), default=0)):
-        short = {
-            path: "/".join([*path.parts[:-1][max(0, len(path.parts) - 1 - folders) :], stem(path)]) for path in paths
-        }
+        shown = {path: path.parts[:-1][max(0, len(path.parts) - 1 - folders) :] for path in paths}
+        short = {path: "/".join([*of, stem(path)]) for path, of in shown.items()}
         if len(set(short.values())) == len(distinct):
             named = short
             break

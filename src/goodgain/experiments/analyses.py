@@ -67,7 +67,6 @@ class Analyses(SharedSteps):
         return check_settings(*(self.options[option.name] for option in STATISTICS), least=least)
 
     def warn_of_labels(self, measures: Sequence[Any], provider: str | None = None) -> None:
-        """Give the notices on labels and thresholds."""
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:

@@ -20,7 +20,7 @@ from goodgain.measures.parameters import read_parameters
 from goodgain.measures.thresholds import warn_of_labels
 
 if TYPE_CHECKING:
-    from goodgain.formats import Qrels, Run
+    from goodgain.formats import Qrels
 
 __all__ = ["GoodgainProvider", "register"]
 
@@ -81,12 +81,19 @@ class GoodgainEvaluator(Evaluator):
         from goodgain.evaluation import score_run
         from goodgain.formats import Run
         from goodgain.formats.run import load_run
+        from goodgain.ranking.dataframe_engines import collect
 
         frame = nw.from_native(run, eager_only=True, pass_through=True)
         is_empty = isinstance(frame, nw.DataFrame) and not len(frame)  # PyTerrier passes one without column types
         searched = load_run(_NO_RESULTS if is_empty else run)
-        if self._others and not isinstance(run, Run):
-            _warn_of_plain_iterations(searched)
+        if self._others and not isinstance(run, Run):  # classic measures of the call get the run unflattened
+            numbers = collect(nw.from_native(searched.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
+            if (numbers.get_column("iteration") > 1).any():
+                notice(
+                    "this run has several iterations: classic measures of this call read all rows, with repeats, so their "
+                    "values differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) "
+                    "for classic measures alone."
+                )
         measures = list(self.measures)
         warn_of_labels(self._qrels.frame, measures, switch=False)
         by_name = {str(measure): measure for measure in measures}
@@ -94,21 +101,6 @@ class GoodgainEvaluator(Evaluator):
         for query_id, name, value in scores.per_query.iter_rows():
             # without the pair, ir_measures would take 0; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
-
-
-def _warn_of_plain_iterations(run: Run) -> None:
-    """Give a notice if the run has several iterations: classic measures of the call get it unflattened."""
-    import narwhals as nw
-
-    from goodgain.ranking.dataframe_engines import collect
-
-    numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
-    if (numbers.get_column("iteration") > 1).any():
-        notice(
-            "this run has several iterations: classic measures of this call read all rows, with repeats, so their values differ "
-            "from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
-            "measures alone."
-        )
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:

@@ -65,10 +65,8 @@ class TraceScorer:
             ids = results.get_column("query_id").unique(maintain_order=True).to_list()
             judged = self._qrels.select_queries(ids)
             if not len(judged):
-                names = ", ".join(map(repr, ids))
-                raise InputError(
-                    f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
-                )
+                told = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
+                raise InputError(f"{told}; their query ids must be {self._query_ids_are}")
             judged, runs = join_addresses(judged, {"": load_run(to_run(results))}, "join")
             run = runs[""]
             scores = score_run(judged, run, self._measures, order="seen", provider=None)

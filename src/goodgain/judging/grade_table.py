@@ -111,7 +111,6 @@ def _name_sources(source: Any) -> list[tuple[str, Any]]:
 
 
 def is_path(source: Any) -> bool:
-    """Tell whether a source is the name of a file."""
     return isinstance(source, (str, os.PathLike))
 
 

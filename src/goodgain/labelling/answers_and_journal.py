@@ -230,7 +230,6 @@ class Journal:
             connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the stored answers for these keys."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
         with self._lock, _explain_errors(self._path):

@@ -188,12 +188,10 @@ class Request:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages of the call."""
         return self.prompt.messages(self.query, self.document or "", description=self.description)
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body of the chat completion."""
         asked = self.parameters
         body: dict[str, Any] = {
             "model": asked.model,

@@ -125,7 +125,6 @@ class Declaration:
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
-        """The measure of ir_measures, or None."""
         return ir_measures.measures.registry[self.name] if self.family == "classic" else None
 
     @cached_property
@@ -148,7 +147,6 @@ class Declaration:
 
     @property
     def uses_rel(self) -> bool:
-        """Whether it has a threshold `rel`."""
         return "rel" in self.measure.SUPPORTED_PARAMS
 
     @property
@@ -206,7 +204,6 @@ class ExactMean(ir_measures.MeanAgg):
         self._skip_nan = skip_nan
 
     def add(self, value: float) -> None:
-        """Add the value of a query."""
         if not (self._skip_nan and math.isnan(value)):
             self._values.append(value)
 
@@ -226,9 +223,9 @@ class DeclaredMeasure(ir_measures.Measure):
         super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         declared = self.declaration
         if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
-            at, whole = (
-                ("@i", "all iterations of a query") if declared.is_over_iterations else ("@k", "the whole ranking")
-            )
+            at, whole = "@k", "the whole ranking"
+            if declared.is_over_iterations:
+                at, whole = "@i", "all iterations of a query"
             raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
         check_given(self, declared.find_rule)
 
@@ -236,10 +233,9 @@ class DeclaredMeasure(ir_measures.Measure):
         """Raise `MeasureError` if a required parameter is missing, or some cannot be combined."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
-            given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-            raise MeasureError(
-                f"{self.declaration.name} cannot be computed with {given} together; change or leave out one"
-            )
+            told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+            name = self.declaration.name
+            raise MeasureError(f"{name} cannot be computed with {told} together; change or leave out one")
         self.validated = True
 
     def aggregator(self) -> ExactMean:
@@ -261,7 +257,6 @@ class IterationMeasure(DeclaredMeasure):
 
     @property
     def depends_on_ends(self) -> bool:
-        """Whether its value depends on where iterations end."""
         return self.cutoff is not None or self.declaration.by_iteration
 
     @property

@@ -74,9 +74,8 @@ def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
     """Return a measure of ours without @; raise `MeasureError` for any other. `what` shows it: `the ledger`."""
     if isinstance(measure, SessionMeasure):
-        raise MeasureError(
-            f"{measure} needs all results, which {what} lacks; evaluate it at iterations: {measure.NAME}@1-3"
-        )
+        told = f"{measure} needs all results, which {what} lacks"
+        raise MeasureError(f"{told}; evaluate it at iterations: {measure.NAME}@1-3")
     if not isinstance(measure, GoodGainMeasure):
         raise MeasureError(f"{measure} has no value per iteration; {what} shows only the good-gain measures and counts")
     if measure.cutoff is not None:
@@ -136,7 +135,6 @@ class BatchScores:
 
     @cached_property
     def pools(self) -> pl.DataFrame:
-        """What `count_pools` returns for the judgments."""
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:

@@ -255,11 +255,10 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
     known = _find_measure(node.id, name.strip()[len(node.id) :])
     if cutoff is not None:
-        if known.AT_PARAM in params:
-            raise MeasureError(
-                f"{name!r}: the parameter {known.AT_PARAM} is given twice, by name and after @; write it once"
-            )
-        params[known.AT_PARAM] = cutoff
+        at = known.AT_PARAM
+        if at in params:
+            raise MeasureError(f"{name!r}: the parameter {at} is given twice, by name and after @; write it once")
+        params[at] = cutoff
     try:
         made: ir_measures.Measure = known(**params)
     except TypeError as error:
@@ -371,7 +370,6 @@ def _expand_range(name: str) -> list[str]:
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):
-        raise MeasureError(
-            f"{name!r}: only our measures take a range of iterations; name each cutoff: {' '.join(names[:3])}"
-        )
+        some = " ".join(names[:3])
+        raise MeasureError(f"{name!r}: only our measures take a range of iterations; name each cutoff: {some}")
     return names

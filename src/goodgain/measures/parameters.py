@@ -204,7 +204,6 @@ def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Ru
 
 
 def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
-    """Raise `MeasureError` if a required parameter is missing."""
     for name, info in measure.SUPPORTED_PARAMS.items():
         # ndeval needs a cutoff that ir_measures declares as optional
         if name not in measure.params and (info.required or (name == "cutoff" and measure.NAME in _NDEVAL)):

@@ -128,7 +128,6 @@ def score_ranking(
 
 
 def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
-    """Return the plan of measures that `is_computed_here`."""
     values: dict[str, nw.Expr] = {}
     positions: set[str] = set()
     sums = Sums()

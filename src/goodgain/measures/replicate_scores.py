@@ -105,8 +105,8 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
     none = of.per_query.clear()
 
     def average(column: str) -> dict[str, float | None]:
-        values = {str(one): by_measure.get(str(one), none).get_column(column) for one in measures}
-        return {str(one): _average_queries(one, values[str(one)], [of]) for one in measures}
+        values = ((one, by_measure.get(str(one), none).get_column(column)) for one in measures)
+        return {str(one): _average_queries(one, of_measure, [of]) for one, of_measure in values}
 
     return replace(of, means=average("value"), _most=None if of._most is None else average("most"))
 

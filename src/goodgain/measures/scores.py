@@ -126,12 +126,13 @@ class Scores:
         The columns of other measures stay behind: required lines need the counts of results.
         """
         names = [str(one) for one in measures]
-        kept = ["query_id", *names]
         return replace(
             self,
             means={name: self.means[name] for name in names},
             _classic=self._classic.filter(pl.col("measure").is_in(names)),
-            _raised=None if self._raised is None else self._raised.select(cs.by_name(*kept, require_all=False)),
+            _raised=None
+            if self._raised is None
+            else self._raised.select(cs.by_name("query_id", *names, require_all=False)),
         )
 
     def to_polars(self) -> pl.DataFrame:

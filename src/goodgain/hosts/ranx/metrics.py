@@ -47,9 +47,11 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     (SRE(rel=2.5)@3, nCG@2)
     """
     written, name = split_name(metric)
-    if name is None or metric_labels.get(name) != str(HOST_NAMES[name]):
-        return None
-    if written != name and written in metric_labels:
+    if (
+        name is None
+        or metric_labels.get(name) != str(HOST_NAMES[name])
+        or (written != name and written in metric_labels)
+    ):
         return None
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
     if parts is None:
@@ -80,12 +82,10 @@ class Given:
 
     @cached_property
     def iterations(self) -> Run:
-        """The run for our measures."""
         return find_iterations(self.source)
 
     @cached_property
     def judgments(self) -> Qrels:
-        """The qrels for our measures."""
         return find_judgments(self.source)
 
     def compute_values(
