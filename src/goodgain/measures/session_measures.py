@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searches:
-    """The results of judged queries, up to an iteration.
+    """The results of judged queries.
 
     `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of their ranks;
     `iterations` have the first three, also of iterations that got nothing. In `tables`, `results` has query_id, iteration and
@@ -37,7 +37,7 @@ class Searches:
     rows: pl.DataFrame
     iterations: pl.DataFrame
     qrels: Qrels
-    upto: int | None  # None: each query's own last one
+    upto: int | None  # the iteration after @; None: each query's own last one
     parameters: dict[str, Any]  # of the measure, with a value
     tables: Mapping[str, pl.DataFrame]
 
