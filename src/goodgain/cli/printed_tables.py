@@ -48,9 +48,8 @@ class Value(NamedTuple):
     system: str
     value: float | int | None
     queries: int | None = None  # with a value, for a mean that can leave some out
-    ends: Mapping[str, float | None] = (
-        _NO_ENDS  # of `BOUNDS` or `INTERVAL` if requested; None for a measure without them
-    )
+    #: Those of `BOUNDS` or `INTERVAL` if requested; None for a measure without them.
+    ends: Mapping[str, float | None] = _NO_ENDS
     group: str | None = None
 
     @property

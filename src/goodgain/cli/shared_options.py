@@ -51,7 +51,7 @@ def say(sentence: object) -> None:
     lines = str(sentence).splitlines()
     if sys.stderr.isatty():
         width = max(40, shutil.get_terminal_size().columns)
-        wrap = textwrap.TextWrapper(width, "", "  ", break_long_words=False, break_on_hyphens=False).wrap
+        wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap
         lines = [part for line in lines for part in wrap(line) or [""]]
     print(*lines, sep="\n", file=sys.stderr)
 
