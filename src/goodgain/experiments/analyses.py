@@ -139,7 +139,7 @@ class SystemScores:
     @cached_property
     def values(self) -> pl.DataFrame:
         """system, replicate (the number of the run; null for a system of one run), query_id, measure, value."""
-        frames = []
+        frames: list[pl.DataFrame] = []
         for name, of in self.systems.items():
             missing = of.signature.get("missing", "zero")
             runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)]

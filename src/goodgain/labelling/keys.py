@@ -54,7 +54,7 @@ def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'
     """
-    written = []  # as it is, and as repr, JSON, URLs, HTML and wrapped text write it
+    written: list[str] = []  # as it is, and as repr, JSON, URLs, HTML and wrapped text write it
     for secret in (one for one in secrets if len(one) >= _SHORTEST_SECRET):
         # No part of the pattern backtracks: the text comes from the endpoint.
         characters = (_match_character(character) for character in secret if character != "\\")
