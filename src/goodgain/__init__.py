@@ -14,7 +14,6 @@ from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureEr
 from goodgain.hosts.ir_measures import register
 from goodgain.measures.beside_the_run import AreaOver, RepeatedQueries
 from goodgain.measures.classic import ERR, nDCG
-from goodgain.measures.cube_test import ACT, CT, nCT
 from goodgain.measures.good_gain import (
     CG,
     DCGG,
@@ -59,7 +58,7 @@ from goodgain.measures.not_in_ir_measures import (
     TruncatedAP,
     Unjudged,
 )
-from goodgain.measures.session_dcg import SessionDCG, SessionDCGq, SessionRBP, nSessionDCG
+from goodgain.measures.session_gain import ACT, CT, SessionDCG, SessionDCGq, SessionRBP, nCT, nSessionDCG
 from goodgain.measures.session_measures import NuggetCoverage, NuggetRecall, PerIteration, SubtopicRecall
 from goodgain.version import __version__, show_versions
 

@@ -190,22 +190,14 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column of a run looks like the iteration and was not read as it; once per run.
-
-    Raises:
-        InputError: there is such a column, and the measures need iterations.
-    """
+    """Give a notice if a column of a run looks like the iteration and was not read as it; raise if iterations are needed."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
 
 
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run.
-
-    Raises:
-        InputError: a column of the run looks like the iteration, and was not read as it.
-    """
+    """Return threshold -> ledger and pools of a run."""
     check_iterations(run, needed=True)
     tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
     return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
@@ -233,13 +225,11 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
             f"{', '.join(without)}: no value for any query. The value is null if {rule}. Check that run and qrels use the same "
             "ids, or use a larger cutoff."
         )
-    names = [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]
-    if not names:
-        return
-    of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
-    counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
-    listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-    notice(f"no finite value of {listed}: these values and the means of these measures are null")
+    if names := [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]:
+        of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
+        counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
+        listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
+        notice(f"no finite value of {listed}: these values and the means of these measures are null")
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

@@ -12,25 +12,13 @@ from goodgain.errors import InputError
 
 
 class Option(NamedTuple):
-    """An option of several analyses.
-
-    Attributes:
-        name: the argument in Python; on the command line `-` replaces `_`.
-        sentence: what the option does. `{other}` stands for the spelling of another option.
-        kind: the type of the value; a Path is a file, in Python also a frame.
-        default: the value if the option is not given.
-        choices: the words that the option takes, if only some.
-        metavar: what stands for the value in --help.
-        detail: what Python's docstrings say after the sentence.
-    """
-
-    name: str
-    sentence: str
-    kind: type = str
+    name: str  # the argument in Python; on the command line `-` replaces `_`
+    sentence: str  # what the option does; `{other}` stands for the spelling of another option
+    kind: type = str  # of the value; a Path is a file, in Python also a frame
     default: Any = None
-    choices: tuple[str, ...] = ()
-    metavar: str | None = None
-    detail: str = ""
+    choices: tuple[str, ...] = ()  # the words that the option takes, if only some
+    metavar: str | None = None  # what stands for the value in --help
+    detail: str = ""  # what Python's docstrings say after the sentence
 
     @property
     def flag(self) -> str:

@@ -26,21 +26,13 @@ IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "r
 
 @dataclass(frozen=True)
 class Table:
-    """One kind of table.
+    """One kind of table."""
 
-    Attributes:
-        name: its name in messages.
-        columns: its columns in order, with their types.
-        optional: the columns that a frame may lack.
-        nullable: the columns where null has a meaning: no judgment, or no tag.
-        synonyms: other names of columns (in lower case) -> the name here, used if no column has that name. So is the name
-            here in another case.
-    """
-
-    name: str
-    columns: Mapping[str, nw.dtypes.DType]
-    optional: frozenset[str] = frozenset()
-    nullable: frozenset[str] = frozenset()
+    name: str  # in messages
+    columns: Mapping[str, nw.dtypes.DType]  # in order, with their types
+    optional: frozenset[str] = frozenset()  # columns that a frame may lack
+    nullable: frozenset[str] = frozenset()  # columns where null has a meaning: no judgment, or no tag
+    #: Other names of columns (in lower case) -> the name here, used if no column has that name or that in another case.
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
     def understand(self, name: object) -> str:
@@ -50,7 +42,6 @@ class Table:
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """The columns that a frame must have."""
         return tuple(name for name in self.columns if name not in self.optional)
 
     @cached_property
@@ -97,13 +88,7 @@ RESULTS = Table(
 
 #: The columns that deduplication adds to results.
 DEDUPLICATED = Table(
-    "documents",
-    {
-        "document": nw.String(),
-        "duplicate_of": nw.Int64(),
-        "rule": nw.String(),
-        "confidence": nw.Float64(),
-    },
+    "documents", {"document": nw.String(), "duplicate_of": nw.Int64(), "rule": nw.String(), "confidence": nw.Float64()}
 )
 
 #: The cost of each iteration of a query, and its search calls; iteration 0 is the cost after the last search, of the answer.
@@ -163,12 +148,7 @@ RUN = Table(
 
 QRELS = Table(
     "qrels",
-    {
-        "query_id": nw.String(),
-        "iteration": nw.String(),
-        "doc_id": nw.String(),
-        "relevance": nw.Float64(),
-    },
+    {"query_id": nw.String(), "iteration": nw.String(), "doc_id": nw.String(), "relevance": nw.Float64()},
     optional=frozenset({"iteration"}),
     nullable=frozenset({"relevance"}),
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
@@ -203,12 +183,4 @@ LEDGER = Table(
     },
 )
 
-POOLS = Table(
-    "pools",
-    {
-        "query_id": nw.String(),
-        "N": nw.Int64(),
-        "GoodPool": nw.Int64(),
-        "GainPool": nw.Float64(),
-    },
-)
+POOLS = Table("pools", {"query_id": nw.String(), "N": nw.Int64(), "GoodPool": nw.Int64(), "GainPool": nw.Float64()})

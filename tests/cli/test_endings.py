@@ -163,7 +163,7 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     """Python's own memory is meant: where Polars gets none, it ends the process."""
     code = """
 import resource, sys
-from goodgain.cli.errors_and_exit_status import run_to_end
+from goodgain.cli.messages_and_exit_status import run_to_end
 sys.exit(run_to_end(lambda: bytearray(1 << 60)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
@@ -174,7 +174,7 @@ def test_an_error_that_nobody_foresaw_says_where_it_is() -> None:
     code = """
 import sys
 import goodgain.schema
-from goodgain.cli.errors_and_exit_status import run_to_end
+from goodgain.cli.messages_and_exit_status import run_to_end
 sys.exit(run_to_end(lambda: goodgain.schema.Table("a", None).required))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

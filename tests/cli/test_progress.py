@@ -26,7 +26,7 @@ AT_ONCE, LATE = (
     [
         sys.executable,
         "-c",
-        f"from goodgain.cli import notices_and_progress as bar, program; bar._AFTER = {after}; program.main()",
+        f"from goodgain.cli import messages_and_exit_status as bar, program; bar._AFTER = {after}; program.main()",
     ]
     for after in (0.0, 50.0)
 )

@@ -18,7 +18,7 @@ import goodgain as gg
 from goodgain.comparing import pairs_table
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
-from goodgain.experiments.kept_results import MOST_KEPT, KeptResults, make_key
+from goodgain.experiments.shared_steps import MOST_KEPT, KeptResults, make_key
 from goodgain.options import OPTIONS
 from goodgain.reporting import iteration_curves
 

@@ -11,7 +11,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
-from goodgain.cli.notices_and_progress import notices_after_output, show_progress
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison
@@ -155,9 +155,8 @@ def compare(
         explanation = None
         if has_causes and against in x.systems:
             with collect_notices(lambda given: None):  # those of the comparison
-                explanation = x.explain(
-                    against, system, measure, results=beside.find_results(x.systems, against, system)
-                )
+                results = beside.find_results(x.systems, against, system)
+                explanation = x.explain(against, system, measure, results=results)
         spend = x.spend([*beside.costs]) if beside.costs else None
         comment = write_comment(comparison, outcomes_of_lines, explanation, questions=beside.questions, spend=spend)
         write_output(comment, shared.Output("markdown", gate.comment))
@@ -178,9 +177,8 @@ class _Beside(NamedTuple):
         """Raise InputError for a table that nothing shows, or that several runs of a system cannot have."""
         asked = {"--results": self.results, "--costs": self.costs, "--queries": self.queries}
         asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
-        if gate.comment is None and (
-            named := [name for name, of in asked.items() if of and not (plot and of is self.queries)]
-        ):
+        named = [name for name, of in asked.items() if of and not (plot and of is self.queries)]
+        if named and gate.comment is None:
             told = f"{named[0]} is for --comment, and no measure needs it"
             raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
         if (self.results or self.costs) and any(len(of) > 1 for of in shared.find_systems(runs).values()):
@@ -212,7 +210,6 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
 
 
 def _write_one(x: Experiment, measures: list[Any], path: Path, settings: dict[str, Any]) -> None:
-    """Write the baseline file of a single run."""
     asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=x.options["rel"]), settings["iterations"]))
     ((name, scores),) = x.score_each(asked).items()
     outcomes = None if settings["outcomes"] is None else read_outcomes(settings["outcomes"])

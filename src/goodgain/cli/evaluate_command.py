@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
-from goodgain.cli.notices_and_progress import notices_after_output, show_progress
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values
 from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
@@ -92,25 +92,22 @@ def evaluate(
     Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
     query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
-    bounds, rel = options["bounds"], options["rel"]
+    bounds, rel, is_other_mean = options["bounds"], options["rel"], mean != MEANS[0]
     if no_summary and not by_query:
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
-    if bounds and mean != MEANS[0]:
+    if bounds and is_other_mean:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
-    if required and mean != MEANS[0]:
+    if required and is_other_mean:
         raise InputError(f"--require checks arithmetic means; leave out --mean {mean}")
-    if groups is not None and (bounds or mean != MEANS[0]):
+    if groups and (bounds or is_other_mean):
         raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
-    if human is not None and (
-        by_query or bounds or mean != MEANS[0] or options["order"] != "seen" or groups or required
-    ):
-        raise InputError(
-            "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
-        )
-    if interval and (human is not None or by_query or bounds or mean != MEANS[0] or groups is not None):
-        raise InputError(
-            "--interval is of arithmetic means over all queries. Leave out -q, --bounds, --mean, --groups and --human"
-        )
+    is_changed = by_query or bounds or is_other_mean or groups
+    if human is not None and (is_changed or options["order"] != "seen" or required):
+        left_out = "-q, --bounds, --mean, --order, --groups and --require"
+        raise InputError(f"--human corrects arithmetic means. Leave out {left_out}")
+    if interval and (is_changed or human is not None):
+        left_out = "-q, --bounds, --mean, --groups and --human"
+        raise InputError(f"--interval is of arithmetic means over all queries. Leave out {left_out}")
     named = bool(measures)
     runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=rel) for text in required]
@@ -148,7 +145,7 @@ def evaluate(
         told = corrected if human is not None else f"the {level} % interval of the mean, by the bootstrap over queries"
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named, interval=told)
     for name, found in scores.items():
-        of_mean = {} if mean == MEANS[0] else {"mean": mean}
+        of_mean = {"mean": mean} if is_other_mean else {}
         _print_signature(found, of_mean, f"{name}: " if len(scores) > 1 else "", brief=brief)
     exit_if_failed(check_lines(scores, lines, junit, family))
 
@@ -166,7 +163,6 @@ def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None
 
 
 def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
-    """Return the values over each group, system by system within a group."""
     found = [
         Value(None, measure, system, value, queries, group=group)
         for system, of in scores.items()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import ExitStatus
+from goodgain.cli.messages_and_exit_status import ExitStatus
 from goodgain.cli.printed_tables import write_output
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.required_lines import Requirement, forbids_improvement
@@ -48,8 +48,6 @@ gate_options = shared.join_options(
 
 
 class GateFiles(NamedTuple):
-    """The files that a gate writes."""
-
     junit: Path | None
     comment: Path | None
     write_baseline: Path | None

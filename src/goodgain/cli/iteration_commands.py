@@ -10,7 +10,7 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import show_progress
+from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 from goodgain.reporting.spend_totals import describe_spend
@@ -29,12 +29,7 @@ from goodgain.reporting.spends import OVER, format_amount
 @shared.spreadsheet_option
 @shared.reading_options
 def ledger(
-    qrels: str,
-    run: str,
-    measures: tuple[str, ...],
-    output: shared.Output,
-    spreadsheet: bool,
-    **options: Any,
+    qrels: str, run: str, measures: tuple[str, ...], output: shared.Output, spreadsheet: bool, **options: Any
 ) -> None:
     """Print what each iteration of each query found: results, repeats, good documents, gain.
 

@@ -17,14 +17,9 @@ from goodgain.files.writing import write_frame
 from goodgain.formats import write_qrels
 from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
+from goodgain.judging import conclusions_from_model_labels as conclusions
 from goodgain.judging import judge_agreement, pooling
 from goodgain.judging.aggregation import RULES, aggregate, find_disputed
-from goodgain.judging.conclusions_from_model_labels import (
-    PoweredEstimate,
-    compare_orders,
-    estimate_difference,
-    estimate_means,
-)
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
 from goodgain.judging.scales import find_scale
@@ -37,9 +32,7 @@ from goodgain.options import DOCUMENTS, READING
 )
 @shared.runs_argument
 @click.option(
-    "-k",
-    type=shared.COUNT,
-    help="Take the first K results of each iteration. Default: 20, all of drawn queries.",
+    "-k", type=shared.COUNT, help="Take the first K results of each iteration. Default: 20, all of drawn queries."
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
@@ -115,9 +108,7 @@ def _parse_weights(
     callback=_parse_weights,
     help="How much a judge counts in a mean or majority; JUDGE may be the model alone. Default: 1.",
 )
-@shared.file_option(
-    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
-)
+@shared.disputed_option
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @shared.declared_option("urls")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
@@ -201,9 +192,8 @@ def judge(
 def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
     """Raise `InputError` with the names of the files if no document has a label."""
     if labels.get_column("relevance").is_null().all():
-        why = (
-            "has a majority; choose another rule with --how" if labels["n_judges"].sum() else "is filled in; grade some"
-        )
+        has_grades = labels["n_judges"].sum()
+        why = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
         raise InputError(f"{', '.join(map(str, paths))}: no document has a label, because no grade {why}")
 
 
@@ -223,7 +213,7 @@ def _print_agreement(report: Agreement) -> None:
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
     """Print the order of systems under both labels; of one or two systems the means, and their difference."""
 
-    def print_estimate(title: str, kind: str, found: PoweredEstimate) -> None:
+    def print_estimate(title: str, kind: str, found: conclusions.PoweredEstimate) -> None:
         print(f"{measure}: {title}", kind, "low", "high", sep="\t")
         print(f"people, {found.queries} queries", *(f"{value:.4f}" for value in found.human), sep="\t")
         both = f"people and {found.further} further queries of the model, weight {found.weight:.2f}"
@@ -232,12 +222,13 @@ def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[
     print()
     if len(systems) <= 2:
         for name, run in systems.items():
-            for found in estimate_means(people, model, run, measure).values():
+            for found in conclusions.estimate_means(people, model, run, measure).values():
                 print_estimate(name, "mean", found)
         if len(systems) == 2:
-            print_estimate(" minus ".join(systems), "difference", estimate_difference(people, model, systems, measure))
+            difference = conclusions.estimate_difference(people, model, systems, measure)
+            print_estimate(" minus ".join(systems), "difference", difference)
         return
-    order = compare_orders(people, model, systems, measure)
+    order = conclusions.compare_orders(people, model, systems, measure)
     print(order.means.write_csv(separator="\t", float_precision=4), end="")
     print("\ncorrelation", "value", "low", "high", sep="\t")
     for name, interval in order.intervals.items():

@@ -13,7 +13,7 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import show_progress
+from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.errors import InputError, Progress
 from goodgain.files.results import check_results_name
 from goodgain.files.writing import write_frame
@@ -77,7 +77,6 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
 @click.option(
     "--model",
-    "model",
     multiple=True,
     required=True,
     help="The endpoint's name for the model; several models are several judges.",
@@ -111,9 +110,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option(
     "--extra-body", metavar="JSON", callback=_parse_json, help="More fields of the request, as a JSON object."
 )
-@shared.file_option(
-    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
-)
+@shared.disputed_option
 @shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Send what failed before, and nothing else.")
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
@@ -139,7 +136,11 @@ def label(sources: tuple[str, ...], output: Path, **options: Any) -> None:
     `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
     that says why.
     """
-    _check_files(sources, output, options)
+    check_results_name(output)
+    if options["disputed"] is not None:
+        check_sheet_name(options["disputed"])
+    named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
+    shared.check_outputs([output, options["disputed"], options["journal"]], [*shared.find_files(sources), *named])
     budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
     key = Key(options["key_variable"], options["headers"])
     requests, wanted, systems = model_labels.prepare_job(
@@ -167,16 +168,6 @@ def label(sources: tuple[str, ...], output: Path, **options: Any) -> None:
     _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 
-def _check_files(sources: tuple[str, ...], output: Path, options: dict[str, Any]) -> None:
-    """Check the names of outputs, and that no file is both read and written."""
-    check_results_name(output)
-    if options["disputed"] is not None:
-        check_sheet_name(options["disputed"])
-    named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
-    outputs = [output, options["disputed"], options["journal"]]
-    shared.check_outputs(outputs, [*shared.find_files(sources), *named])
-
-
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:
     """Send the calls that the journal does not answer, after confirmation if they are many."""
     calls = len(plan.to_send)
@@ -192,8 +183,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[
         most = _add_price(bytes_sent, received, options)
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
-        older = model_labels.count_first_answers(plan.to_send, journal)
-        if older:
+        if older := model_labels.count_first_answers(plan.to_send, journal):
             shared.say(f"{older}; --prompt good-gain-1 goes on with them")
         if (calls > _ASK_ABOVE or older) and not options["yes"]:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()

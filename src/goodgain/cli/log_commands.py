@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import show_progress
+from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.dedup import deduplicate
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists
@@ -20,15 +20,19 @@ from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import explain_format
 
 _POLICIES = ("standard", "id", "strict", "content")
+#: Further outputs of convert -> what they are.
+_OUTPUTS = {
+    "--results": "the results",
+    "--costs": "the cost of each iteration",
+    "--queries": "the users' questions, for goodgain label",
+    "--outcomes": "scores, rewards and feedback, for goodgain compare",
+    "--uses": "which documents were returned, opened and cited, for goodgain funnel",
+}
 
 said_options = shared.join_options(
     shared.file_option("--same", help="Two ids or URLs a line: they are one document, whatever the rules say."),
     shared.file_option("--different", help="Two ids or URLs a line: they are two documents, whatever the rules say."),
 )
-
-
-def _parse_tools(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> list[str] | None:
-    return [name.strip() for names in values for name in names.split(",")] or None
 
 
 #: How logs are read: options of `read_traces`.
@@ -43,7 +47,7 @@ reading_options = shared.join_options(
         "--tools",
         multiple=True,
         metavar="NAME,...",
-        callback=_parse_tools,
+        callback=lambda _context, _option, values: [name.strip() for one in values for name in one.split(",")] or None,
         help="The tools that search; replaces the rule in docs/traces/README.md: --tools search,lookup. NAME=search and NAME=open "
         "(it opens documents) add to the rule.",
     ),
@@ -82,21 +86,10 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @shared.file_option(
-    "-o",
-    "--output",
-    metavar="RUN",
-    required=True,
-    help="The run to write; {system} in its name: one run each.",
+    "-o", "--output", metavar="RUN", required=True, help="The run to write; {system} in its name: one run each."
 )
-@shared.file_option("--results", help="Also write the results: .jsonl or .parquet.")
-@shared.file_option("--costs", help="Also write the cost of each iteration: .jsonl or .parquet.")
-@shared.file_option("--queries", help="Also write the users' questions, for goodgain label: .jsonl or .parquet.")
-@shared.file_option(
-    "--outcomes", help="Also write scores, rewards and feedback, for goodgain compare: .jsonl or .parquet."
-)
-@shared.file_option(
-    "--uses",
-    help="Also write which documents were returned, opened and cited, for goodgain funnel: .jsonl or .parquet.",
+@shared.join_options(
+    *(shared.file_option(name, help=f"Also write {what}: .jsonl or .parquet.") for name, what in _OUTPUTS.items())
 )
 @shared.file_option(
     "--with",
@@ -106,8 +99,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     help="Results of an earlier conversion: its documents keep their doc_ids.",
 )
 @shared.file_option(
-    "--earlier-queries",
-    help="The --queries file of an earlier conversion: its questions keep their query ids.",
+    "--earlier-queries", help="The --queries file of an earlier conversion: its questions keep their query ids."
 )
 @said_options
 @click.option(

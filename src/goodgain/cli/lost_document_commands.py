@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.notices_and_progress import notices_after_output, show_progress
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, open_console, print_frame, print_values, write_output
 from goodgain.comparing import use_of_documents
 from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query

@@ -43,20 +43,12 @@ _NO_ENDS: Mapping[str, float | None] = MappingProxyType({})
 
 
 class Value(NamedTuple):
-    """One value of a measure.
-
-    Attributes:
-        query_id: None for a value over all queries.
-        queries: the number of queries with a value, for a mean that can leave some out.
-        ends: those of `BOUNDS` or `INTERVAL`; None for a measure without them. Empty if not requested.
-        group: the group of queries; None without groups, and for a value over all queries.
-    """
-
-    query_id: str | None
+    query_id: str | None  # None: over all queries
     measure: str
     system: str
     value: float | int | None
-    queries: int | None = None
+    queries: int | None = None  # with a value, for a mean that can leave some out
+    #: Those of `BOUNDS` or `INTERVAL` if requested; None for a measure without them.
     ends: Mapping[str, float | None] = _NO_ENDS
     group: str | None = None
 
@@ -67,7 +59,6 @@ class Value(NamedTuple):
 
     @property
     def query(self) -> str:
-        """The query in the output."""
         return "all" if self.query_id is None else self.query_id
 
 
@@ -122,16 +113,9 @@ def print_values(
 ) -> None:
     """Print values in their order, or write them to a file.
 
-    JSON, CSV and Parquet have a row per value; a table, Markdown, LaTeX and TSV have a column per system or measure.
-
-    Args:
-        values: the values.
-        output: where, and the form.
-        rows: `measures` or `systems`: the rows of a table, Markdown, LaTeX or TSV.
-        places: their decimals; -1 for full precision.
-        by_query: whether there are values of single queries.
-        interval: what the intervals are, for a table.
-        named: whether to name systems; if not, there is only one, and TSV has no header, as in ir_measures.
+    JSON, CSV and Parquet have a row per value; a table, Markdown, LaTeX and TSV have a column per system or measure, and `rows`:
+    `measures` or `systems`. `interval` says what the intervals are. With `named=False` there is only one system, and TSV has
+    no header, as in ir_measures.
     """
     if output.form in ("json", "jsonl", "csv", "parquet"):
         grouped = any(one.group is not None for one in values)

@@ -9,7 +9,6 @@ import gc
 import shutil
 import sys
 from collections import UserDict
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ import polars as pl
 
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import run_to_end
-from goodgain.cli.notices_and_progress import show_notices
+from goodgain.cli.messages_and_exit_status import run_to_end, show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table
@@ -65,16 +63,12 @@ class CommandsUnderHeadings(click.Group):
     """Lists its commands under headings, with full summaries."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the name and summary of each command."""
         longest = max(map(len, self.commands))
+        limit = formatter.width * 3
         for heading, files in _FILES.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [
-                        (name.ljust(longest), self.commands[name].get_short_help_str(limit=formatter.width * 3))
-                        for name in files
-                    ]
-                )
+                told = {name: self.commands[name].get_short_help_str(limit=limit) for name in files}
+                formatter.write_dl([(name.ljust(longest), summary) for name, summary in told.items()])
 
 
 @click.group(
@@ -136,9 +130,8 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         if not good:
             largest: Any = frame.get_column("relevance").max()
             lower = min(1, largest)
-            remedy = (
-                f"If a label of {lower:g} is good, score with --rel {lower:g}." if lower > 0 else "Check the labels."
-            )
+            told = f"If a label of {lower:g} is good, score with --rel {lower:g}."
+            remedy = told if lower > 0 else "Check the labels."
             notice(f"no label is 2 or more, the smallest good label. {remedy}")
         return
     run = read_run(file, errors=errors, columns=columns)
@@ -199,7 +192,14 @@ _FAMILIES = {
 def measures() -> None:
     """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
     header = ("measure", "better", "bounds", "definition")
-    described, console = list(_describe_measures()), open_console(sys.stdout)
+    described: list[tuple[Any, list[str]]] = []
+    for measure in MEASURES.values():
+        parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
+        described.append((measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]))
+    for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
+        own = [f"{name}=" for name in declared.parameters if name != "rel"]
+        described.append((declared, [f"takes {', '.join(own)}"] if own else []))
+    console = open_console(sys.stdout)
     if not sys.stdout.isatty():
         print(*header, sep="\t")
     for family, title in _FAMILIES.items():
@@ -217,15 +217,6 @@ def measures() -> None:
             print(f"# {title}")
             for row in rows:
                 print(*row, sep="\t")
-
-
-def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
-    for measure in MEASURES.values():
-        parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
-        yield measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]
-    for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
-        own = [f"{name}=" for name in declared.parameters if name != "rel"]
-        yield declared, [f"takes {', '.join(own)}"] if own else []
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.log_commands import group_traces, reading_options
-from goodgain.cli.notices_and_progress import notices_after_output, show_progress
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
 from goodgain.experiments.reports import gather_evidence

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,12 +34,10 @@ COUNT = click.IntRange(1)
 
 
 def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) -> Decorator:  # noqa: A002  # click's word
-    """Return an option that names a file."""
     return click.option(*names, metavar=metavar, help=help, type=click.Path(path_type=Path), **settings)
 
 
 def measures_option(described: str, **settings: Any) -> Decorator:
-    """Return the option that names measures."""
     return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
 
 
@@ -53,9 +51,7 @@ def say(sentence: object) -> None:
     lines = str(sentence).splitlines()
     if sys.stderr.isatty():
         width = max(40, shutil.get_terminal_size().columns)
-        wrap = partial(
-            textwrap.wrap, width=width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
+        wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap
         lines = [part for line in lines for part in wrap(line) or [""]]
     print(*lines, sep="\n", file=sys.stderr)
 
@@ -85,9 +81,8 @@ def parse_numbers(example: str, number: type[float] = float) -> Callable[..., An
         try:
             return None if value is None else [number(part) for part in value.split(",")]
         except ValueError:
-            raise InputError(
-                f"{option.opts[0]} {value}: write numbers with commas between, such as {example}"
-            ) from None
+            told = f"{option.opts[0]} {value}: write numbers with commas between"
+            raise InputError(f"{told}, such as {example}") from None
 
     return parse
 
@@ -123,7 +118,6 @@ def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
 
 
 def declared_options(*names: str) -> Decorator:
-    """Return several of the options that `goodgain.options` declares."""
     return join_options(*map(declared_option, names))
 
 
@@ -144,6 +138,9 @@ reading_options = join_options(*(_PARSED.get(one.name) or declared_option(one.na
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+disputed_option = file_option(
+    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
+)
 rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
@@ -153,7 +150,6 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="In CSV, write ' before texts that a spreadsheet would read as formulas: those that begin with = + - @.",
 )
-
 full_option = click.option(
     "--full",
     is_flag=True,
@@ -162,17 +158,11 @@ full_option = click.option(
 
 
 def places_option(described: str) -> Decorator:
-    """Return the option of the number of decimals."""
     return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, help=described)
 
 
 class Output(NamedTuple):
-    """The output of a command.
-
-    Attributes:
-        form: one of `FORMS`.
-        path: the file; None for standard output.
-    """
+    """The output of a command: one of `FORMS`, and the file; None for standard output."""
 
     form: str
     path: Path | None = None
@@ -197,9 +187,10 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from cl
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:
         if isinstance(value, Output) or value in FORMS:
             return value if isinstance(value, Output) else Output(value)
-        form = _FORM_OF.get(Path(value).suffix.lower())
+        suffix = Path(value).suffix.lower()
+        form = _FORM_OF.get(suffix)
         if form is None:
-            picture = "; draw a picture with --plot" if Path(value).suffix.lower() in (".png", ".svg", ".pdf") else ""
+            picture = "; draw a picture with --plot" if suffix in (".png", ".svg", ".pdf") else ""
             forms = f"{', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}"
             self.fail(f"{value!r} is not {forms}{picture}", param, ctx)
         return Output(form, Path(value))
@@ -252,9 +243,8 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
     for name, path in divided:
         system = as_text(name) or next(own)
         if system in named:
-            raise InputError(
-                f"two systems have the name {system}: {named[system][0]} and {path}; write NAME=FILE to name one"
-            )
+            told = f"two systems have the name {system}: {named[system][0]} and {path}"
+            raise InputError(f"{told}; write NAME=FILE to name one")
         named[system] = find_replicates(path) if name else [path]
     _suggest_replicates(named)
     return named
@@ -331,9 +321,8 @@ def name_systems(runs: Sequence[str]) -> list[str]:
     distinct = set(paths)
     named = {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
     for folders in range(max((len(path.parts) for path in paths), default=0)):
-        short = {
-            path: "/".join([*path.parts[:-1][max(0, len(path.parts) - 1 - folders) :], stem(path)]) for path in paths
-        }
+        shown = {path: path.parts[:-1][max(0, len(path.parts) - 1 - folders) :] for path in paths}
+        short = {path: "/".join([*of, stem(path)]) for path, of in shown.items()}
         if len(set(short.values())) == len(distinct):
             named = short
             break

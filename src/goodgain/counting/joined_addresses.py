@@ -92,7 +92,9 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))
     is_other = pl.lit(True) if known is None else ~pl.col("chunk_id").is_in(known.implode())
-    table = table.with_columns(is_other=is_other).sort("is_other", "chunk_id")  # a column: within groups it is found for each
+    table = table.with_columns(is_other=is_other).sort(
+        "is_other", "chunk_id"
+    )  # a column: within groups it is found for each
     table = table.with_columns(doc_id=pl.col("chunk_id").first().over("page")).drop("page", "is_other")
     return table.filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
 

@@ -1,10 +1,11 @@
-"""The analyses of an experiment: functions of its shared steps, whose results are kept too."""
+"""The analyses of an experiment: functions of its shared steps, whose results are kept too; scores of several systems."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ir_measures
 import numpy as np
@@ -19,7 +20,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
 from goodgain.formats.systems import stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.replicate_scores import average_scores
+from goodgain.measures.replicate_scores import average_scores, find_values
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, spell
@@ -27,6 +28,9 @@ from goodgain.reporting.counted_runs import SystemCounts, join_counts
 from goodgain.reporting.iteration_curves import tabulate_curve
 from goodgain.reporting.precision_recall import Points, interpolate
 from goodgain.reporting.spends import OVER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 #: The options of an experiment.
@@ -63,7 +67,6 @@ class Analyses(SharedSteps):
         return check_settings(*(self.options[option.name] for option in STATISTICS), least=least)
 
     def warn_of_labels(self, measures: Sequence[Any], provider: str | None = None) -> None:
-        """Give the notices on labels and thresholds."""
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
@@ -117,3 +120,68 @@ class Analyses(SharedSteps):
         return stack_systems(
             {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, (of, _) in hits.items()}
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SystemScores:
+    """The scores of several systems on the same measures and queries.
+
+    Attributes:
+        systems: name -> the `Scores` of the system.
+        notes: all notices of the call, also minor ones.
+
+    `found["new", "nCG@3"]` is the mean of a system.
+    """
+
+    systems: Mapping[str, Scores]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def values(self) -> pl.DataFrame:
+        """system, replicate (the number of the run; null for a system of one run), query_id, measure, value."""
+        frames: list[pl.DataFrame] = []
+        for name, of in self.systems.items():
+            missing = of.signature.get("missing", "zero")
+            runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)]
+            for number, values in runs or [(None, of.per_query)]:
+                replicate = pl.lit(number, pl.Int64).alias("replicate")
+                frames.append(values.select(pl.lit(name).alias("system"), replicate, "query_id", "measure", "value"))
+        return pl.concat(frames)
+
+    @property
+    def by_group(self) -> pl.DataFrame | None:
+        """system, group, measure, queries, value; None without groups."""
+        found = {name: of.by_group for name, of in self.systems.items() if of.by_group is not None}
+        return stack_systems(found) if found else None
+
+    def __getitem__(self, key: tuple[str, Any]) -> float | None:
+        if not (isinstance(key, tuple) and len(key) == 2):
+            shown = f'["{[*self.systems][-1]}", "{key}"]'
+            raise InputError(f"{key!r}: these are scores of {self._listed}. Name one too: {shown}")
+        system, measure = key
+        if system not in self.systems:
+            raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
+        return self.systems[system][measure]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and (hasattr(Scores, name) or name in Scores.__dataclass_fields__):
+            raise AttributeError(
+                f"{name}: these are scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _listed(self) -> str:
+        return f"the systems {', '.join(self.systems)}"
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `values`."""
+        return self.values
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `values` as a frame of pandas."""
+        return self.values.to_pandas()
+
+    def __repr__(self) -> str:
+        measures = [*next(iter(self.systems.values())).means]
+        return f"SystemScores({', '.join(self.systems)}; {', '.join(measures)})"

@@ -19,8 +19,7 @@ from goodgain.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
-from goodgain.experiments.kept_results import KeptResults
-from goodgain.experiments.shared_steps import find_name, find_rels
+from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
@@ -46,9 +45,8 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     scores = of.score_runs(question.asked, question.needed)
     of.warn_of_scores(scores if kept is None else {**scores, BASELINE: kept}, question.asked)
     called = {name: find_name(run) for name, run in opened.runs.items()}
-    incomplete = find_incomplete(
-        question.outcome_rows, opened.names, called, opened.qrels.query_ids, question.incomplete
-    )
+    query_ids = opened.qrels.query_ids
+    incomplete = find_incomplete(question.outcome_rows, opened.names, called, query_ids, question.incomplete)
     of_labels += describe_incomplete(incomplete, question.incomplete)
     empty = _score_nothing(of, question) if incomplete and question.incomplete == "zero" else None
     scored = {
@@ -56,11 +54,10 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
         for name, run in opened.runs.items()
     }
     unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
-    return compare_scores(question, opened.qrels.query_ids, scored, kept, of_labels, LostQueries(unread, incomplete))
+    return compare_scores(question, query_ids, scored, kept, of_labels, LostQueries(unread, incomplete))
 
 
 def _score_nothing(of: Analyses, question: Question) -> Scores:
-    """Return the scores of a run without results."""
     nothing = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String})
     options = {name: of.options[name] for name in ("rel", "order", "provider")}
     with collect_notices(lambda _: None):
@@ -88,9 +85,8 @@ def explain(
     if is_paired:
         qrels, single = pair_runs(qrels, runs)
         with collect_notices(lambda _: None):  # those on each run were given
-            searched = Analyses(qrels, single, OF_OPENED, KeptResults()).search(
-                [*parts.values()], dict(zip(names, names, strict=True))
-            )
+            alone = Analyses(qrels, single, OF_OPENED, KeptResults())
+            searched = alone.search([*parts.values()], dict(zip(names, names, strict=True)))
     else:
         searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
     if few := describe_shared_queries({name: measure_coverage(one.counts).queries for name, one in searched.items()}):

@@ -14,11 +14,9 @@ import polars as pl
 
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError
-from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses
-from goodgain.experiments.kept_results import Heard, KeptResults, tell_once
+from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemScores
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
-from goodgain.experiments.shared_steps import Opened, find_name
-from goodgain.experiments.system_scores import SystemScores
+from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, tell_once
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations
@@ -162,10 +160,9 @@ class Experiment:
 
     def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
         """Return system -> its scores; arguments as in `evaluate`."""
+        asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
-            found = self._analyses.evaluate(
-                parse_measures(measures, rel=self._options["rel"]), groups, interval=interval
-            )
+            found = self._analyses.evaluate(asked, groups, interval=interval)
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(
@@ -218,9 +215,8 @@ class Experiment:
         with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
-            base, *asked = (
-                check_along_iterations(one, "the ledger") for one in (*parse_measures("CG", rel=rel), *found)
-            )
+            named = [*parse_measures("CG", rel=rel), *found]
+            base, *asked = (check_along_iterations(one, "the ledger") for one in named)
             self._analyses.warn_of_labels([base, *asked])
             counts = self._analyses.count(find_thresholds([base, *asked]))
             return stack_systems({name: tabulate_ledger(of, base.rel, asked) for name, of in counts.items()})
@@ -255,12 +251,7 @@ class Experiment:
             return explain(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
 
     def spend(
-        self,
-        costs: Any = None,
-        *,
-        outcomes: Any = None,
-        price_per_search: float | None = None,
-        per_query: bool = False,
+        self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
         """Return what each system spends for what it finds; arguments and result as in `gg.spend`."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,12 @@ def write_report(
     """Write a report; arguments, result and errors as in `gg.report`."""
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
-    command = _write_command(x, path, measures, beside, {"details": details, "format": format})
+    options, command = x.options, None
+    # None if files and its options do not say all
+    if all(options[name] == default for name, default in OF_OPENED.items() if name not in _WRITTEN):
+        shown = {"rel": options["rel"], "details": details, "order": options["order"]}
+        shown |= {"provider": options["provider"], "format": format}
+        command = page.write_command(*x.sources, path, measures, beside, shown)
     made = gather_evidence(x, measures, **beside, details=details, command=command)
     text = page.write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
@@ -84,15 +88,3 @@ def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: An
         searches=tabulate_searches(counted, plan.good, paid),
     )
     return page.gather_evidence(opened.qrels, plan, found, **beside)
-
-
-def _write_command(
-    x: Experiment, path: Any, measures: Measures, files: dict[str, Any], own: Mapping[str, Any]
-) -> str | None:
-    """Return the command that writes the same report; None if files and its options do not say all."""
-    options = x.options
-    if any(options[name] != default for name, default in OF_OPENED.items() if name not in _WRITTEN):
-        return None
-    shown = {"rel": options["rel"], "details": own["details"], "order": options["order"]}
-    shown |= {"provider": options["provider"], "format": own["format"]}
-    return page.write_command(*x.sources, path, measures, files, shown)

@@ -1,8 +1,13 @@
-"""The steps that analyses of one experiment share: opened runs, scores, counts and first occurrences, each made once."""
+"""The steps that analyses of one experiment share: opened runs, scores, counts and first occurrences.
+
+Each is made once, and kept with its notices by a key of the options that it depends on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -18,9 +23,8 @@ from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import open_systems
 from goodgain.counting.unjoined_documents import warn_of_run
-from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.errors import GoodgainNotice, InputError, NoticesOfSystems, collect_notices, notice
 from goodgain.evaluation import count_run, score_run
-from goodgain.experiments.kept_results import KeptResults, key_of_options, make_key
 from goodgain.formats import Qrels, Run
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs
@@ -36,6 +40,91 @@ from goodgain.reporting.spends import find_spends
 T = TypeVar("T")
 #: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
 _MOST_ROWS = 2_000_000
+#: The most results that an experiment keeps.
+MOST_KEPT = 64
+
+
+class KeptResults:
+    """Results by their keys; the one that was not used for longest goes when there are too many.
+
+    A result that is asked for again repeats the notices that were given while it was made.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
+
+    def keep(self, key: Any, make: Callable[[], T]) -> T:
+        """Return the result of this key, made now if it is new."""
+        found = self._found.pop(key, None)
+        if found is None:
+            heard: list[GoodgainNotice] = []
+            try:
+                with collect_notices(heard.append):
+                    found = make(), heard
+            finally:  # an error does not hide what was said before it
+                if found is None:
+                    _repeat(heard)
+        self._found[key] = value, heard = found
+        while len(self._found) > MOST_KEPT:
+            del self._found[next(iter(self._found))]
+        _repeat(heard)
+        return value
+
+
+def _repeat(notices: Iterable[GoodgainNotice]) -> None:
+    for one in notices:
+        notice(str(one), minor=one.minor)
+
+
+class Heard(list[GoodgainNotice]):
+    """The notices of an analysis."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(str, self)))
+
+
+@contextmanager
+def tell_once(told: set[str]) -> Iterator[Heard]:
+    """Take the notices inside a `with`, and then give those that `told` lacks; they are added to it."""
+    heard = Heard()
+    try:
+        with collect_notices(heard.append):
+            yield heard
+    finally:
+        new = [one for one in heard if str(one) not in told]
+        told.update(heard.texts)
+        _repeat({str(one): one for one in new}.values())
+
+
+class _Same:
+    """A value that equals itself alone. The key holds the value, so that no other takes its place in memory."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def make_key(value: Any) -> Any:
+    """Return a key of the value of an option: numbers, words, paths, measures and lists by value, tables by identity.
+
+    >>> make_key([1, "a"]) == make_key([1, "a"]), make_key({}) == make_key({}), make_key(1) == make_key(True)
+    (True, False, False)
+    """
+    if value is None or isinstance(value, (str, bytes, bool, int, float)):
+        return type(value), value
+    if isinstance(value, os.PathLike):
+        return os.PathLike, os.fspath(value)
+    if isinstance(value, ir_measures.measures.Measure):
+        return type(value), str(value)
+    if isinstance(value, (list, tuple)):
+        return list, tuple(map(make_key, value))
+    return _Same(value)
 
 
 def find_rels(parts: Iterable[Parts]) -> list[float]:
@@ -52,12 +141,7 @@ def find_name(run: Run | RunFile) -> str:
 
 
 class Opened(NamedTuple):
-    """Qrels and runs in memory, on an engine, or as large files.
-
-    Attributes:
-        runs: the name of each run -> the run.
-        names: system -> the names of its runs.
-    """
+    """Qrels and runs in memory, on an engine, or as large files: `runs` by their names, `names` of runs by system."""
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
@@ -82,8 +166,8 @@ class SharedSteps:
         self.options, self._kept = options, kept
 
     def _keep(self, name: str, groups: Sequence[Any], own: Sequence[Any], make: Callable[[], T]) -> T:
-        key = (name, key_of_options(self.options, groups), make_key(own))
-        return self._kept.keep(key, make)
+        given = [self.options[option.name] for group in groups for option in group]
+        return self._kept.keep((name, make_key(given), make_key(own)), make)
 
     @property
     def opened(self) -> Opened:
@@ -116,7 +200,6 @@ class SharedSteps:
         def make() -> dict[str, Scores]:
             options = {name: self.options[name] for name in ("rel", "order", "provider", "bounds")}
             unasked = [measure for measure in needed if measure not in asked]
-
             tables = self._read_tables([one for one in asked if isinstance(one, SessionMeasure)])
             digests = {option: digest_rows(stack_systems(of).fill_null("")) for option, of in tables.items()}
 
@@ -159,11 +242,10 @@ class SharedSteps:
         """Return ledgers and pools of each run. `iterates=False` is for what ignores iterations: it has fewer notices."""
         opened = self.opened
 
-        def count(_: str, run: Run | RunFile) -> dict[float, Counts]:
-            return count_run(opened.qrels, run, rels)
-
         reading = [READING, DOCUMENTS]
-        counts = self._keep("counts", reading, rels, partial(opened.use_each, count))
+        counts = self._keep(
+            "counts", reading, rels, lambda: opened.use_each(lambda _, run: count_run(opened.qrels, run, rels))
+        )
 
         def warn(name: str, run: Run | RunFile) -> None:
             coverage = measure_coverage(counts[name])

@@ -97,9 +97,8 @@ def annotate(
     of_trace = ids.filter(pl.col("query_id").is_in(judged.query_ids.implode()))
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
-        raise InputError(
-            f"the qrels have no judgments of the queries in the logs ({queries}); name them with {spell('query_ids')}"
-        )
+        told = f"the qrels have no judgments of the queries in the logs ({queries})"
+        raise InputError(f"{told}; name them with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
         notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
     found = []

@@ -20,7 +20,7 @@ from goodgain.measures.parameters import read_parameters
 from goodgain.measures.thresholds import warn_of_labels
 
 if TYPE_CHECKING:
-    from goodgain.formats import Qrels, Run
+    from goodgain.formats import Qrels
 
 __all__ = ["GoodgainProvider", "register"]
 
@@ -76,13 +76,24 @@ class GoodgainEvaluator(Evaluator):
 
         For these, ir_measures would use one default value, which is wrong for some measures.
         """
+        import narwhals as nw
+
         from goodgain.evaluation import score_run
         from goodgain.formats import Run
         from goodgain.formats.run import load_run
+        from goodgain.ranking.dataframe_engines import collect
 
-        searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
-        if self._others and not isinstance(run, Run):
-            _warn_of_plain_iterations(searched)
+        frame = nw.from_native(run, eager_only=True, pass_through=True)
+        is_empty = isinstance(frame, nw.DataFrame) and not len(frame)  # PyTerrier passes one without column types
+        searched = load_run(_NO_RESULTS if is_empty else run)
+        if self._others and not isinstance(run, Run):  # classic measures of the call get the run unflattened
+            numbers = collect(nw.from_native(searched.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
+            if (numbers.get_column("iteration") > 1).any():
+                notice(
+                    "this run has several iterations: classic measures of this call read all rows, with repeats, so their "
+                    "values differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) "
+                    "for classic measures alone."
+                )
         measures = list(self.measures)
         warn_of_labels(self._qrels.frame, measures, switch=False)
         by_name = {str(measure): measure for measure in measures}
@@ -90,21 +101,6 @@ class GoodgainEvaluator(Evaluator):
         for query_id, name, value in scores.per_query.iter_rows():
             # without the pair, ir_measures would take 0; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
-
-
-def _warn_of_plain_iterations(run: Run) -> None:
-    """Give a notice if the run has several iterations: classic measures of the call get it unflattened."""
-    import narwhals as nw
-
-    from goodgain.ranking.dataframe_engines import collect
-
-    numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
-    if (numbers.get_column("iteration") > 1).any():
-        notice(
-            "this run has several iterations: classic measures of this call read all rows, with repeats, so their values differ "
-            "from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
-            "measures alone."
-        )
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
@@ -123,7 +119,18 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     """Give a notice if the value of a measure depends on the other measures of this call."""
-    mixed_up = _find_mixed_up_by_pytrec_eval(measures) + _find_mixed_up_by_pyndeval(measures)
+    # The provider of pytrec_eval puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. They then get the
+    # gains or the judged_only of another measure.
+    without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
+    changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
+    has_gains = any("gains" in m.params for m in changing)
+    mixed_up = [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
+    # That of pyndeval reads the run through an iterator, which is empty for measures with other parameters.
+    pyndeval = ir_measures.providers.registry["pyndeval"]
+    diversity = [m for m in measures if pyndeval.supports(m)]
+    calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
+    if len(calls) > 1:
+        mixed_up += diversity
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
@@ -132,40 +139,9 @@ def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
         )
 
 
-def _find_mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures that the provider of pytrec_eval mixes up.
-
-    It puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. They then get the gains or the judged_only
-    of another measure.
-    """
-    without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
-    changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
-    has_gains = any("gains" in m.params for m in changing)
-    return [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
-
-
-def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures that the provider of pyndeval mixes up.
-
-    It reads the run through an iterator, which is empty for measures with other parameters.
-    """
-    pyndeval = ir_measures.providers.registry["pyndeval"]
-    diversity = [m for m in measures if pyndeval.supports(m)]
-    calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
-    return diversity if len(calls) > 1 else []
-
-
 _NO_RESULTS = pl.DataFrame(
     schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64}
 )
-
-
-def _has_no_rows(run: Any) -> bool:
-    """Return whether a run is a frame without rows; PyTerrier passes one without column types."""
-    import narwhals as nw
-
-    frame = nw.from_native(run, eager_only=True, pass_through=True)
-    return isinstance(frame, nw.DataFrame) and not len(frame)
 
 
 def register() -> None:

@@ -59,16 +59,17 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     """Write scores, each with a request: servers of all versions take single ones.
 
     `key` is the public and the secret key, joined by a colon; `hide` removes secrets from a text.
-
-    Raises:
-        InputError: there is no address, or it is none.
-        NotWrittenError: the server did not take them all.
     """
     if not base_url:
         raise InputError(
             f"there is no address: nothing is sent anywhere by default. Give {spell('base_url')}, or set {ADDRESSES[0]}"
         )
-    if not _is_address(base_url):
+    try:
+        parts = urlsplit(base_url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # half of an address of IPv6
+        is_address = False
+    if not is_address:
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
     opener = build_opener(_NoRedirects)
     sent = base64.b64encode(key.encode()).decode()
@@ -76,17 +77,8 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     hide_sent = make_hider([sent.rstrip("=")])
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        why = _try(opener.open, request, lambda text: hide(hide_sent(text)))
-        if why:
+        if why := _try(opener.open, request, lambda text: hide(hide_sent(text))):
             raise NotWrittenError.of(why, written, len(bodies))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # half of an address of IPv6
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:

@@ -33,23 +33,16 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Write annotations.
+    """Write annotations; without `base_url` the client finds the address in variables, else it is http://localhost:6006.
 
-    Without `base_url` the client finds the address in variables, else it is http://localhost:6006. `key` is empty for a
-    server without keys; `hide` removes secrets from a text.
-
-    Raises:
-        InputError: the client is not installed.
-        NotWrittenError: the server did not take them all.
+    `key` is empty for a server without keys; `hide` removes secrets from a text.
     """
     package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
     written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:
         client = package.Client(base_url=base_url, api_key=key or None)
-        for kind, method in (
-            ("span", client.spans.log_span_annotations),
-            ("trace", client.traces.log_trace_annotations),
-        ):
+        methods = {"span": client.spans.log_span_annotations, "trace": client.traces.log_trace_annotations}
+        for kind, method in methods.items():
             of_kind = [body for body in bodies if f"{kind}_id" in body]
             for start in range(0, len(of_kind), _AT_ONCE):
                 some = of_kind[start : start + _AT_ONCE]

@@ -70,9 +70,8 @@ class RelevanceEvaluator:
         theirs = {one for one, ours in parsed.items() if not ours}
         self._theirs = None
         if theirs:
-            labels = to_nested_dict(
-                self._qrels.host_frame.unique(["query_id", "doc_id"], maintain_order=True), "relevance"
-            )
+            frame = self._qrels.host_frame.unique(["query_id", "doc_id"], maintain_order=True)
+            labels = to_nested_dict(frame, "relevance")
             self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:

@@ -33,10 +33,6 @@ class TraceScorer:
 
     `query_ids_are` says where the host has the query id of a trace, for errors. `options` are those of
     `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
-
-    Raises:
-        InputError: the qrels cannot be read, or an option is wrong.
-        MeasureError: a measure is unknown.
     """
 
     def __init__(
@@ -59,11 +55,7 @@ class TraceScorer:
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:
-        """Return the scores of the trace in a log. With turns="all" they are means over its turns.
-
-        Raises:
-            InputError: the log cannot be read, or its query has no judgments.
-        """
+        """Return the scores of the trace in a log. With turns="all" they are means over its turns."""
         given: list[GoodgainNotice] = []
         read: list[Summary] = []
         with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:
@@ -73,10 +65,8 @@ class TraceScorer:
             ids = results.get_column("query_id").unique(maintain_order=True).to_list()
             judged = self._qrels.select_queries(ids)
             if not len(judged):
-                names = ", ".join(map(repr, ids))
-                raise InputError(
-                    f"the qrels have no judgments of the query {names}; their query ids must be {self._query_ids_are}"
-                )
+                told = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
+                raise InputError(f"{told}; their query ids must be {self._query_ids_are}")
             judged, runs = join_addresses(judged, {"": load_run(to_run(results))}, "join")
             run = runs[""]
             scores = score_run(judged, run, self._measures, order="seen", provider=None)

@@ -111,11 +111,9 @@ def aggregate(
         )
     found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
     if labels is not None and not map_first:
-        mapped = labels.apply(
-            found.get_column("relevance").cast(pl.Float64),
-            remedy=f"map the grades before they are aggregated ({spell('map_first', True)})",
-        )
-        found = found.with_columns(relevance=mapped)
+        remedy = f"map the grades before they are aggregated ({spell('map_first', True)})"
+        relevance = found.get_column("relevance").cast(pl.Float64)
+        found = found.with_columns(relevance=labels.apply(relevance, remedy=remedy))
     return keep_whole_labels(found)
 
 
@@ -157,7 +155,6 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
 
 
 def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) -> pl.Series:
-    """Return the weight of each row's judge."""
     if weights is not None and rule not in _WEIGHTED:
         raise InputError(
             f"{spell('how', rule)} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out {spell('weights')}"
@@ -205,9 +202,8 @@ def find_disputed(grades: Any) -> pl.DataFrame:
     [('q', 'a'), ('q', 'c')]
     """
     frame = read_grades(grades).frame
-    apart = frame.group_by("document", maintain_order=True).agg(
-        *(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min()
-    )
+    documents = frame.group_by("document", maintain_order=True)
+    apart = documents.agg(*(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min())
     found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
     disputed = found.filter(pl.col("tie") | (pl.col("apart") >= _APART))
     return disputed.select(DOCUMENT).unique(maintain_order=True)

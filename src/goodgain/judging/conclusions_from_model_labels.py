@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import ir_measures
@@ -261,13 +262,12 @@ def _score(
         warn_of_labels(judged.frame, measures, switch=False)
         scores = score_run(judged, searched, measures, order="seen", provider=None)
     values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
-    for measure in map(str, measures):
-        for query in queries:
-            if values[query, measure] is None:
-                raise MeasureError(
-                    f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared "
-                    "on the same queries. Name a measure that has a value there, or leave the query out of the labels"
-                )
+    for measure, query in product(map(str, measures), queries):
+        if values[query, measure] is None:
+            raise MeasureError(
+                f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
+                "the same queries. Name a measure that has a value there, or leave the query out of the labels"
+            )
     return [[values[query, str(measure)] for query in queries] for measure in measures]
 
 

@@ -40,8 +40,7 @@ OneSource = tuple[pl.DataFrame, RowSource]
 def open_grade_file(path: Path) -> OneSource:
     """Read the grades of a file, by the ending of its name: .csv, .tsv, .json, JSON Lines, Parquet, Arrow, or TREC text."""
     kind = container(path)
-    separator = separator_by_name(path)
-    if separator is not None:
+    if (separator := separator_by_name(path)) is not None:
         return _read_delimited(path, separator)
     if kind == "jsonl" or Path(plain_name(path.name)).suffix.lower() == ".json":
         return _read_json(path, lines=kind == "jsonl")
@@ -87,8 +86,7 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
     both = [name for name in GRADE if name in names]
     if len(both) > 1:
         raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
-    missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"])
-    if missing:
+    if missing := [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"]):
         # with an at sign it may be an address, which no message shows
         shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
@@ -196,8 +194,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     if "grade" in value and "relevance" in value:
         raise ValueError("has two values that may be the grade, grade and relevance")
     name = "relevance" if "relevance" in value else "grade"
-    missing = [key for key in ("query_id", "doc_id", name) if key not in value]
-    if missing:
+    if missing := [key for key in ("query_id", "doc_id", name) if key not in value]:
         raise ValueError(
             f"has no {', '.join(missing)}: an object has query_id, doc_id, judge, grade, or is an entry of an OpenSearch "
             'judgment list ({"query": ..., "ratings": [...]})'

@@ -35,17 +35,14 @@ WHOLE_DOCUMENT = "0"
 class Grades:
     """Grades of several judges.
 
-    Attributes:
-        frame: query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the
-            judge gave none), source and row (their place), and document (a number for each (query, document, subtopic), from
-            0 in the order in which they first come); in the order of the sources, then of their rows.
-        sources: how errors name the rows of each source.
-        ordered: whether the rows have an order: those of DuckDB and Spark have none.
+    `frame` has query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the judge
+    gave none), source and row (their place), and document (a number for each (query, document, subtopic), from 0 in the order in
+    which they first come); in the order of the sources, then of their rows.
     """
 
     frame: pl.DataFrame
     sources: list[RowSource]
-    ordered: bool
+    ordered: bool  # rows of DuckDB and Spark have no order
 
     def locate(self, place: int) -> str:
         """Name a row by its place in `frame`."""
@@ -60,16 +57,11 @@ class Grades:
 
 
 def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS["urls"].default) -> Grades:
-    """Read grades from any source.
+    """Read grades from a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}.
 
-    Args:
-        source: a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}, whose names are the judges
-            where a source names none. Else the stem of a file does. `Grades` are returned as they are.
-        scale: what the grades must be on.
-        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
-
-    Raises:
-        InputError: a source cannot be read, a judge gave two grades to one document, or a grade is not on the scale.
+    The names are the judges where a source names none, else the stem of a file. `Grades` are returned as they are. All grades
+    must be on the `scale`. With `urls="join"` addresses of one web page are one document, and the largest of a judge's grades
+    for it counts.
     """
     if isinstance(source, Grades):
         return source
@@ -98,7 +90,9 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
     key = [*DOCUMENT, "subtopic"]
     documents = whole.select(key).unique(maintain_order=True).with_row_index("document")
     numbered = whole.join(documents, on=key, how="left", maintain_order="left")
-    grades = Grades(numbered, rows, all(_has_order(one) for _, one in named))
+    opened = (nw.from_native(one, pass_through=True) for _, one in named)
+    ordered = all(not isinstance(one, nw.LazyFrame) or one.implementation.is_polars() for one in opened)
+    grades = Grades(numbered, rows, ordered)
     if scale is not None:
         shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
         remedy = f"which is not on the scale {scale.name} ({shown}). Correct it, or name another scale"
@@ -144,7 +138,6 @@ def _name_sources(source: Any) -> list[tuple[str, Any]]:
 
 
 def is_path(source: Any) -> bool:
-    """Tell whether a source is the name of a file."""
     return isinstance(source, (str, os.PathLike))
 
 
@@ -159,12 +152,6 @@ def _open(source: Any, judge: str) -> OneSource:
     else:
         frame = read_frame(source, label, (*DOCUMENT, "judge", *GRADE))
     return name_columns(frame, label), FrameRows(label)
-
-
-def _has_order(source: Any) -> bool:
-    """Tell whether the rows of a source have an order; those of a database have none."""
-    frame = nw.from_native(source, pass_through=True)
-    return not isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars()
 
 
 def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:

@@ -6,7 +6,7 @@ Every category of a scale counts, even if no judge used it. A coefficient that i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -111,15 +111,20 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     number = np.bincount(which.ravel()).astype(np.float64)
     by_unit = by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns)
     several = int(number[patterns.sum(axis=1) > 1].sum())
-    alphas = {
-        f"alpha_{kind}": partial(_krippendorff_alpha, patterns, ordinal=kind == "ordinal")
-        for kind in ("nominal", "ordinal")
-    }
-    weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": _quadratic_weights(known.grades)}
+    find_alpha = partial(_krippendorff_alpha, patterns)
+    alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
+    scale_of = np.asarray(known.grades, dtype=np.float64)
+    apart = (scale_of[:, None] - scale_of[None, :]) / (scale_of.max() - scale_of.min())
+    weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": np.asarray(1 - apart**2)}
     places = [known.grades.index(grade) for grade in grades]  # unused grades add nothing but kinds
     used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
     acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
-    pairs, cells = _describe_pairs(given, used)
+    # a row for each document of each two judges, the one with the smaller number first
+    other = given.select("document", other="judge", other_grade="grade", other_place="place")
+    paired = given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
+    pairs, cells = _describe_pairs(paired, used)
+    cell = ["judge", "other", "grade", "other_grade"]
+    confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
     coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
     return Agreement(
@@ -134,7 +139,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
         },
         judges=_describe_judges(given, len(judges), len(queries)).with_columns(called[0]),
         pairs=pairs.with_columns(called),
-        confusion=_count_together(given).with_columns(called),
+        confusion=confusion.with_columns(called),
         intervals=_find_intervals(coefficients).with_columns(called) if intervals else None,
     )
 
@@ -152,24 +157,12 @@ def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.Dat
     )
 
 
-def _pair_up(given: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each document of each two judges, the one with the smaller number first."""
-    other = given.select("document", other="judge", other_grade="grade", other_place="place")
-    return given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
-
-
-def _count_together(given: pl.DataFrame) -> pl.DataFrame:
-    """Return judge, other (their numbers), grade, other_grade, documents."""
-    key = ["judge", "other", "grade", "other_grade"]
-    return _pair_up(given).group_by(key).agg(documents=pl.len().cast(pl.Int64)).sort(key)
-
-
-def _describe_pairs(given: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
+def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
     """Return judge, other (their numbers), documents, agreement, kappa, kappa_quadratic; and how each kappa is computed."""
     grades = len(weights["kappa"])
     rows: list[tuple[Any, ...]] = []
     coefficients: list[Coefficient] = []
-    for (judge, other), of in _pair_up(given).group_by("judge", "other", maintain_order=True):
+    for (judge, other), of in paired.group_by("judge", "other", maintain_order=True):
         cells = (of.get_column("place") * grades + of.get_column("other_place")).to_numpy()
         kappas = {name: partial(_pair_kappa, weights=of) for name, of in weights.items()}
         units = of.get_column("unit").to_numpy()
@@ -184,10 +177,12 @@ def _describe_pairs(given: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple
 
 def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
     """Return coefficient, judge, other (their numbers), low, high."""
-    rows = [
-        (name, judge, other, *(bootstrap_interval(_sum_by_unit(*of), find) or (None, None)))
-        for name, judge, other, find, of in coefficients
-    ]
+    rows = []
+    for name, judge, other, find, (units, kinds, number) in coefficients:
+        unit_rows = np.unique(units, return_inverse=True)[1].ravel()
+        table = np.zeros((unit_rows.max(initial=-1) + 1, number))  # how often each unit has each kind
+        np.add.at(table, (unit_rows, kinds), 1.0)
+        rows.append((name, judge, other, *(bootstrap_interval(table, find) or (None, None))))
     types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema=types, orient="row")
 
@@ -208,21 +203,6 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
         return None
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _sum_by_unit(units: Numbers, kinds: Numbers, number: int) -> Matrix:
-    """Return how often each unit, a row, has each of so many kinds."""
-    rows = np.unique(units, return_inverse=True)[1].ravel()
-    table = np.zeros((rows.max(initial=-1) + 1, number))
-    np.add.at(table, (rows, kinds), 1.0)
-    return table
-
-
-def _quadratic_weights(grades: Sequence[float]) -> Matrix:
-    """Return how far two grades agree: 1 - ((a - b) / (largest - smallest))²."""
-    values = np.asarray(grades, dtype=np.float64)
-    distance = (values[:, None] - values[None, :]) / (values.max() - values.min())
-    return np.asarray(1 - distance**2)
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:

@@ -110,9 +110,8 @@ def pool(
                 asked.update(query_ids)
                 if judged is not None:
                     warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
-    pooled = (
-        pl.concat(found).group_by(DOCUMENT).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
-    )
+    documents = pl.concat(found).group_by(DOCUMENT)
+    pooled = documents.agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     if sample_queries is not None:
         if sample_queries > len(asked):
             raise InputError(
@@ -123,9 +122,8 @@ def pool(
         pooled = _add_texts(pooled, results)
     if queries is not None:
         texts = read_queries(queries).select("query_id", query="text")
-        pooled = pooled.join(texts, on="query_id", how="left").select(
-            "query_id", "query", pl.exclude("query_id", "query")
-        )
+        pooled = pooled.join(texts, on="query_id", how="left")
+        pooled = pooled.select("query_id", "query", pl.exclude("query_id", "query"))
     return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
 
 

@@ -14,13 +14,7 @@ from goodgain.errors import InputError
 
 @dataclass(frozen=True)
 class Scale:
-    """The grades that a judge can give, from the lowest to the highest.
-
-    Attributes:
-        name: what errors call it.
-        grades: all of them, used or not.
-        words: labels that stand for grades, where the scale has any.
-    """
+    """The grades that a judge can give, used or not, from the lowest to the highest; `words` are labels that stand for grades."""
 
     name: str
     grades: tuple[float, ...]
@@ -33,7 +27,6 @@ class Scale:
 
 
 def _span(name: str, low: int, high: int, words: Mapping[str, float] | None = None) -> Scale:
-    """Return a scale of the whole grades from `low` to `high`."""
     return Scale(name, tuple(map(float, range(low, high + 1))), words or {})
 
 

@@ -230,7 +230,6 @@ class Journal:
             connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the stored answers for these keys."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
         with self._lock, _explain_errors(self._path):
@@ -273,10 +272,7 @@ def _explain_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        why = f"{path or 'the journal'}: cannot be used as journal ({error}). Give another file, or free the disk"
         if "locked" in str(error):
-            raise InputError(
-                f"{path}: another process uses this journal. Wait until it ends, or give another file"
-            ) from error
-        raise InputError(
-            f"{path or 'the journal'}: cannot be used as journal ({error}). Give another file, or free the disk"
-        ) from error
+            why = f"{path}: another process uses this journal. Wait until it ends, or give another file"
+        raise InputError(why) from error

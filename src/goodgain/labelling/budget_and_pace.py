@@ -18,11 +18,7 @@ _LEAST = {"max_calls": 0, "max_tokens": 0, "requests_per_minute": 1, "tokens_per
 
 @dataclass(frozen=True)
 class Limits:
-    """How calls are sent: how many at once (`jobs`), in all, in a minute, and how often a call that fails is sent.
-
-    Raises:
-        InputError: one is not a whole number, or is too small.
-    """
+    """How calls are sent: how many at once (`jobs`), in all, in a minute, and how often a call that fails is sent."""
 
     jobs: int = 8
     max_calls: int | None = None
@@ -131,8 +127,7 @@ class Budget:
     def reserve(self, tokens: int) -> list[float]:
         """Reserve one request and these tokens, and return the entry for `settle`. Waits for the pace, and for pending calls.
 
-        Raises:
-            JobEnded: the job has ended, or ends now because the budget has no room.
+        Raise `JobEnded` if the job has ended, or ends now because the budget has no room.
         """
         limits = self.limits
         with self._changed:

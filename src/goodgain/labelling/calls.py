@@ -31,14 +31,11 @@ class UnusableError(StoppedError):
 
 
 class Plan(NamedTuple):
-    """The requests to send, each key once, and the answers in the journal, by their keys.
-
-    `usable` counts the answers that are not failures, by model.
-    """
+    """The requests to send, each key once, and the answers in the journal, by their keys."""
 
     to_send: list[Request]
     known: dict[str, Answer]
-    usable: Counter[str]
+    usable: Counter[str]  # model -> answers that are not failures
 
 
 #: Called with each answer and the budget spent so far, by one thread at a time.
@@ -62,11 +59,8 @@ def send_calls(
 ) -> dict[str, Answer]:
     """Send the calls of a plan, and return all answers by their keys; the endpoint's budget says whether all were sent.
 
-    Each answer is in the journal before it is counted.
-
-    Raises:
-        UnusableError: most answers of a model's first 20 calls cannot be used.
-        StoppedError: no further call can succeed.
+    Each answer is in the journal before it is counted. Raise `UnusableError` if most answers of a model's first 20 calls cannot
+    be used, and `StoppedError` if no further call can succeed.
     """
     answers, budget = dict(plan.known), endpoint.budget
     lock = threading.Lock()
@@ -158,7 +152,6 @@ def explain_failures(answers: Sequence[Answer]) -> str:
 
 
 def _advise(failure: str) -> str:
-    """Return what to do about a failure of most answers."""
     room, thinking, body = spell("max_output_tokens"), spell("reasoning_effort", "low"), spell("extra_body")
     remedies = {
         CUT: f"Give a larger {room}, or have the model think less: {thinking}, or {body}",

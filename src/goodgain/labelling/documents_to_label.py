@@ -43,13 +43,9 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the unjudged documents with their shown texts, and the names of the systems that found them.
+    """Return the unjudged documents, and the names of the systems that found them; the arguments are those of `label`.
 
-    The arguments are those of `label`. Each run gives its first `k` results of every iteration.
-
-    Returns:
-        query_id, doc_id, query, description, text (null if there is nothing to show), cut (whether the text was cut);
-        and the names.
+    The columns are query_id, doc_id, query, description, text (null if there is nothing to show), cut (whether it was cut).
     """
     if k is not None:
         check_whole_number("k", k, 1, others=", or None (all results)")
@@ -76,8 +72,7 @@ def collect_documents(
         .with_columns(text=pl.col("text").str.slice(0, max_characters))
         .sort(DOCUMENT)
     )
-    empty = wanted.get_column("text").null_count()
-    if empty:
+    if empty := wanted.get_column("text").null_count():
         lacking = f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade"
         notice(f"{lacking}. Give {spell('results')} or {spell('texts')}")
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
@@ -103,7 +98,11 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
             frame = read_results(one) if is_path(one) else read_frame(getattr(one, "frame", one), "the documents")
             if "system" in frame.columns:
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
-            parts.append(_read_documents(frame, k))
+            documents = name_results(frame).rename({"name": "doc_id"})
+            if k is not None:
+                documents = documents.sort("query_id", "iteration", "search", "rank", maintain_order=True)
+                documents = documents.filter(pl.int_range(pl.len()).over("query_id", "iteration") < k)
+            parts.append(documents)
     if parts and judged is not None:  # for runs, pool gives this notice
         searched = pl.concat(part.get_column("query_id") for part in parts)
         warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
@@ -157,19 +156,9 @@ def _read_sheet(source: Any) -> pl.DataFrame:
     """Return the documents of a sheet that have no grade yet."""
     frame, origins = open_texts(source, _SHEET, "the sheet")
     label = origins.label
-    missing = [name for name in DOCUMENT if name not in frame.columns]
-    if missing:
+    if missing := [name for name in DOCUMENT if name not in frame.columns]:
         raise InputError(f"{label}: lacks the column {missing[0]}. Give a sheet that goodgain pool wrote")
     rows = cast_texts(frame, frame.columns, label)
     check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])
     rows = unguard_ids(rows, DOCUMENT, label)
     return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
-
-
-def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:
-    """Return the documents of results; duplicates are one document."""
-    named = name_results(results).rename({"name": "doc_id"})
-    if k is None:
-        return named
-    place = pl.int_range(pl.len()).over("query_id", "iteration")
-    return named.sort("query_id", "iteration", "search", "rank", maintain_order=True).filter(place < k)

@@ -143,9 +143,7 @@ class Endpoint:
     def ask(self, request: Request) -> Answer:
         """Send one call and return its answer, or why there is none.
 
-        Raises:
-            StoppedError: no call can succeed: the key is wrong, the model unknown, or a parameter is refused.
-            JobEnded: the job has ended.
+        Raise `StoppedError` if no call can succeed (the key is wrong, the model unknown ...), `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit
@@ -193,11 +191,8 @@ class Endpoint:
             return response
         finally:
             self.budget.settle(entry, most, *cost)
-        self.budget.end(
-            UnreachableError(
-                f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct {spell('base_url')}"
-            )
-        )
+        remedy = f"Start the endpoint, or correct {spell('base_url')}"
+        self.budget.end(UnreachableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
         raise JobEnded
 
     def _read_cost(self, response: Any, most: int) -> tuple[int, int]:
@@ -232,9 +227,8 @@ class Endpoint:
 
     def _wait_as_asked(self, response: Any) -> None:
         """Wait before a further try where Retry-After asks for longer than the client would wait; the wait ends with the job."""
-        asked = (
-            _read_wait(response.headers) if response.status_code in (408, 409, 429) or response.is_server_error else 0.0
-        )
+        may_help = response.status_code in (408, 409, 429) or response.is_server_error
+        asked = _read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.limits.tries or response.headers.get("x-should-retry") == "false"
         if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
             if not self._has_waited:
@@ -248,29 +242,23 @@ class Endpoint:
                 response.headers.pop(name, None)
 
     def _read_failure(self, error: Exception, known: Sequence[str]) -> Answer | str:
-        """Return what a failed call means for the document, or the parameter that the endpoint refuses.
-
-        An error that does not come from the endpoint is raised again.
-        """
+        """Return what a failed call means for the document, or the refused parameter; raise what is not from the endpoint."""
         openai = self._openai
         if openai.APITimeoutError in (type(error), type(error.__cause__)):
             return Answer(None, "no answer in time", "timeout")
         if isinstance(error, openai.APIConnectionError):
             cause = error.__cause__ or error
-            return Answer(
-                None, f"the connection failed ({self._shorten(str(cause)) or type(cause).__name__})", "connection"
-            )
+            reason = self._shorten(str(cause)) or type(cause).__name__
+            return Answer(None, f"the connection failed ({reason})", "connection")
         if not isinstance(error, openai.APIStatusError):
             raise error
         status, said, summary = error.status_code, self._quote(error), _summarize(error.response)
         if error.response.has_redirect_location:
             return self._read_redirect(error)
         if status == _UNREADABLE:
-            return Answer(
-                None, "the answer is not whole JSON", "malformed", self._key.hide(error.response.text)[:_SAID]
-            )
-        failure = find_failure(status, summary)
-        if failure is not None:
+            shown = self._key.hide(error.response.text)[:_SAID]
+            return Answer(None, "the answer is not whole JSON", "malformed", shown)
+        if failure := find_failure(status, summary):
             return Answer(None, said, failure)
         kind = _find_kind(status, summary)
         if kind in _HOPELESS:
@@ -290,11 +278,9 @@ class Endpoint:
         target = self._shorten(shown)
         if self._has_answered:
             return Answer(None, f"redirects to {target}", f"http_{error.status_code}")
-        base = target.removesuffix("/chat/completions")
-        is_another = base not in (target, self._url)
-        remedy = (
-            f"If you trust it, give {spell('base_url', str(base))}" if is_another else f"Correct {spell('base_url')}"
-        )
+        base, remedy = target.removesuffix("/chat/completions"), f"Correct {spell('base_url')}"
+        if base not in (target, self._url):
+            remedy = f"If you trust it, give {spell('base_url', base)}"
         raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy}")
 
     def _quote(self, error: Any) -> str:
@@ -336,7 +322,6 @@ def _find_name(names: Sequence[str], text: str) -> str | None:
 
 
 def _find_kind(status: int, summary: str) -> int:
-    """Return the status that an error means."""
     if status not in (_BAD_REQUEST, 429):
         return status
     return next((kind for kind, said in _MEANS.items() if re.search(said, summary, re.IGNORECASE)), status)
@@ -357,17 +342,13 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body, or None.
-
-    OpenRouter and LM Studio send errors with status 200, OpenRouter also in the choice.
-    """
+    """Return the error in a body, if any: OpenRouter and LM Studio send some with status 200, OpenRouter also in the choice."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)
 
 
 def _split_address(url: str) -> SplitResult:
-    """Return the parts of an http address, or raise `InputError`."""
     try:
         parts = urlsplit(url)
         is_text = url.isprintable() and " " not in url

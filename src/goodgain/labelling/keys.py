@@ -23,8 +23,7 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 class Key:
     """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
 
-    Raises:
-        InputError: the key or a header cannot be sent as it is. The error does not show it.
+    Both are sent as they are, or an error says that they cannot be, without showing them.
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
@@ -55,17 +54,13 @@ def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'
     """
-    hidden = "|".join(_match_secret(secret) for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+    written: list[str] = []  # as it is, and as repr, JSON, URLs, HTML and wrapped text write it
+    for secret in (one for one in secrets if len(one) >= _SHORTEST_SECRET):
+        # No part of the pattern backtracks: the text comes from the endpoint.
+        characters = (_match_character(character) for character in secret if character != "\\")
+        written += filter(None, (re.escape(secret), _GAP.join(characters)))
+    hidden = "|".join(written)
     return lambda text: re.sub(hidden, "***", text) if hidden else text
-
-
-def _match_secret(secret: str) -> str:
-    """Return a pattern of a secret as it is, and as repr, JSON, URLs, HTML and wrapped text write it.
-
-    No part of the pattern backtracks: the text comes from the endpoint.
-    """
-    written = _GAP.join(_match_character(character) for character in secret if character != "\\")
-    return "|".join(filter(None, (re.escape(secret), written)))
 
 
 def _match_character(character: str) -> str:

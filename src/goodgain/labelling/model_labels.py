@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -129,7 +129,7 @@ def label(
     budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
     key = Key(key_variable, headers)
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    job = prepare_job(
+    requests, _, systems = prepare_job(
         source,
         queries,
         models,
@@ -143,32 +143,22 @@ def label(
         reasoning_effort=reasoning_effort,
         extra_body=extra_body,
     )
-    warn_of_family(models, job.systems)
+    warn_of_family(models, systems)
     with Journal.open(None if journal is None else Path(journal)) as kept:
-        plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
-        older = count_first_answers(plan.to_send, kept)
-        if older:
+        plan = plan_calls(requests, kept, retry_failed=retry_failed)
+        if older := count_first_answers(plan.to_send, kept):
             notice(f"{older}. To go on with them, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
-            return collect_grades(job.requests, plan.known)
+            return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
             answers = send_calls(plan, endpoint, kept)
-    grades = collect_grades(job.requests, answers)
+    grades = collect_grades(requests, answers)
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
         notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
-    warning = find_shortfall(job.requests, answers)
-    if warning:
+    if warning := find_shortfall(requests, answers):
         notice(warning)
     return grades
-
-
-class Job(NamedTuple):
-    """The requests of a job, one for each judge and document, its documents, and the systems that found them."""
-
-    requests: list[Request]
-    wanted: pl.DataFrame
-    systems: list[str]
 
 
 def prepare_job(
@@ -181,13 +171,11 @@ def prepare_job(
     samples: int = 1,
     max_output_tokens: int | None = None,
     **asked: Any,
-) -> Job:
-    """Return the job for these documents; each model and each of several samples is a judge.
+) -> tuple[list[Request], pl.DataFrame, list[str]]:
+    """Return the requests, one for each judge and document, the documents, and the systems that found them.
 
-    `documents` are the options of `collect_documents`, and `asked` those of `Parameters`.
-
-    Raises:
-        InputError: an option is out of its range, or the documents cannot be read.
+    Each model and each of several samples is a judge. `documents` are the options of `collect_documents`, and `asked` those of
+    `Parameters`.
     """
     told = read_prompt(prompt)
     room = told.room if max_output_tokens is None else max_output_tokens
@@ -204,7 +192,7 @@ def prepare_job(
         for number in range(1, samples + 1):
             called = f"{judge}#{number}" if samples > 1 else judge
             requests += make_requests(wanted, told, one, judge=called, sample=number)
-    return Job(requests, wanted, systems)
+    return requests, wanted, systems
 
 
 def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:

@@ -64,12 +64,7 @@ class Prompt:
         grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
         reason = {"reason": {"type": "string"}}
         fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
-        schema = {
-            "type": "object",
-            "properties": fields,
-            "required": list(fields),
-            "additionalProperties": False,
-        }
+        schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
@@ -152,15 +147,13 @@ class Parameters:
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)
         if self.output_limit not in OUTPUT_LIMITS:
             raise InputError(f"{spell('output_limit', self.output_limit)}: give {' or '.join(OUTPUT_LIMITS)}")
+        given = spell("extra_body", self.extra_body)
         try:
             json.dumps(dict(self.extra_body or {}))
         except (TypeError, ValueError):
-            raise InputError(
-                f"{spell('extra_body', self.extra_body)}: give a JSON object, such as {{'top_k': 1}}"
-            ) from None
-        ours = [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]
-        if ours:
-            raise InputError(f"{spell('extra_body', self.extra_body)}: give it without {ours[0]}, which label sets")
+            raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
+        if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
+            raise InputError(f"{given}: give it without {ours[0]}, which label sets")
 
     @property
     def key(self) -> str:
@@ -195,12 +188,10 @@ class Request:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages of the call."""
         return self.prompt.messages(self.query, self.document or "", description=self.description)
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body of the chat completion."""
         asked = self.parameters
         body: dict[str, Any] = {
             "model": asked.model,

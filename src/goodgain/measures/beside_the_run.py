@@ -19,15 +19,14 @@ _KEY = ["query_id", "iteration"]
 _MOST_SEARCHES = 1_000
 
 
-def _normalise(text: str) -> str | None:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()) or None
-
-
 def _share_repeated(searches: Searches) -> pl.DataFrame:
     rows = searches.tables["results"].join(searches.lengths, on="query_id", how="semi", maintain_order="left")
     number, text = pl.col("iteration").rank("dense").over("query_id"), pl.col("search_query")
     rows = rows.filter(number <= searches.upto) if searches.upto else rows
-    rows = rows.with_columns(text=text.map_elements(_normalise, pl.String))
+    normalised = text.map_elements(
+        lambda given: " ".join(unicodedata.normalize("NFKC", given).casefold().split()) or None, pl.String
+    )
+    rows = rows.with_columns(text=normalised)
     is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text").is_first_distinct()
     by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
     return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
@@ -67,7 +66,6 @@ RepeatedQueries = _declare(
     "in NFKC, case-folded, with white space collapsed",
     _share_repeated,
     better="down",
-    bounds=("0", "1"),
     source="searches that repeat a search, as in the loop detection of agents",
     own=AT_I,
     example=("RepeatedQueries@2", 0.5),
@@ -81,7 +79,6 @@ AreaOver = _declare(
     "with over='searches' the mean of the measure at iterations 1..budget; else (1/budget) * the integral of the measure over "
     "spends from 0 to budget: its value at the last iteration that is paid, 0 before the first",
     _find_area,
-    better="up",
     bounds=("0", ""),
     source="the area under `curve` with over=, as anytime evaluation takes it",
     own={

@@ -29,12 +29,9 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
     """
-    if isinstance(measure, GoodGainMeasure):
-        return measure.declaration.from_labels
-    declared = find_declaration(measure)
-    if declared is None or measure.params.get("judged_only"):  # a judgment would move the documents after it
-        return None
-    return declared.from_labels
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    is_moved = measure.params.get("judged_only")  # a judgment would move the documents after it
+    return None if declared is None or is_moved else declared.from_labels
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
@@ -63,11 +60,16 @@ class RaisedScores:
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
         """Add the tally and the ranking table of a batch, with its unjudged documents; batches share no query."""
-        self._good_gain.add(_raise_tally(tallied, self._rels, self._label))
+        raised = {}
+        for k, rel in enumerate(self._rels):
+            if self._label >= rel:
+                raised[f"GR{k}"] = pl.col(f"GR{k}") + pl.col("Unjudged")
+                raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * self._label
+        self._good_gain.add(tallied.with_columns(**raised))
         if self._ranked is not None and table is not None:
             rows = nw.from_native(table.rows).drop("doc_id", strict=False)
-            raised = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
-            self._ranked.add(RankingTable(raised, table.retrieved))
+            labelled = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
+            self._ranked.add(RankingTable(labelled, table.retrieved))
 
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted), and a Float64 column per measure."""
@@ -77,27 +79,13 @@ class RaisedScores:
         return values.join(self._ranked.finish(), on="query_id", how="left", maintain_order="left")
 
 
-def _raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> pl.DataFrame:
-    """Return the tally with this label for every new unjudged result."""
-    raised = {}
-    for k, rel in enumerate(rels):
-        if label >= rel:
-            raised[f"GR{k}"] = pl.col(f"GR{k}") + pl.col("Unjudged")
-            raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * label
-    return tallied.with_columns(**raised)
-
-
 _DOCUMENT = ("query_id", "doc_id")
 
 
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return how much each unjudged result of judged queries would add to each measure if it alone had this label.
-
-    Returns:
-        Name of a measure with bounds -> query_id, doc_id, added.
-    """
+    """Return measure -> query_id, doc_id, added: what each unjudged result would add if it alone had this label."""
     good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}

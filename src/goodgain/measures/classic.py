@@ -26,10 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents a recall needs, rounded as in trec_eval 9: up if the fraction is at least 0.1.
-
-    The recall itself is rounded to two decimals, as in trec_eval.
-    """
+    """Return how many relevant documents a recall of two decimals needs, as in trec_eval 9: up from a fraction of 0.1."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 
@@ -49,8 +46,8 @@ def _compute_err(ranks: Ranks) -> nw.Expr:
     return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
 
 
-_declare = partial(declare, DECLARED, {"better": "up", "bounds": ("0", "1"), "family": "classic"})
-_declare(
+_declare = partial(declare, DECLARED, {"family": "classic"})
+nDCG = _declare(  # noqa: N816  # the name in ir_measures
     "nDCG",
     "Normalised Discounted Cumulative Gain",
     "DCG of the ranking / DCG of the ideal ranking, DCG = sum of g(label) / log2(k + 1) over ranks k <= cutoff; the ideal "
@@ -63,7 +60,7 @@ _declare(
     example=("nDCG(ideal='ranking')@3", 0.9385574520455131),
     remark="the gain g is the label, and 0 for a negative label; dcg='exp-log2' makes it 2^label - 1",
 )
-_declare(
+ERR = _declare(
     "ERR",
     "Expected Reciprocal Rank",
     "sum over ranks r <= cutoff of (1 / r) R_r times the product of 1 - R_s over ranks s < r, R = (2^label - 1) / 2^max_rel",
@@ -198,7 +195,3 @@ _declare(
     "documents in the order of the run, here they have trec_eval's order",
     from_labels="sum",
 )
-
-#: With the parameters `ideal` and `max_rel`, which those of ir_measures lack.
-ERR = DECLARED["ERR"].measure
-nDCG = DECLARED["nDCG"].measure  # noqa: N816  # the name in ir_measures

@@ -57,12 +57,12 @@ class Declaration:
         formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. Over the
             ledger it must work row by row: its own sum or window would mean something else at a cutoff than along the
             ledger.
-        better: `up`, `down`, or None for a measure without a better direction.
-        bounds: smallest and largest value, as text.
         source: its definition: a place in the guideline, a paper, or a tool with the same values.
         family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all
             results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
             not, `graded` ones skip ungraded documents.
+        better: `up`, `down`, or None for a measure without a better direction.
+        bounds: smallest and largest value, as text; "" where there is no largest one.
         own: its parameters; for a classic measure, those that ir_measures lacks.
         example: a measure and its value in the example of the help; only for measures with their own class.
         labels: what column 2 of its qrels is, as `read_qrels` takes it; nothing if this does not matter.
@@ -87,10 +87,10 @@ class Declaration:
     title: str
     definition: str
     formula: Callable[[Any], Any]
-    better: Literal["up", "down"] | None
-    bounds: tuple[str, str]
     source: str
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
+    better: Literal["up", "down"] | None = "up"
+    bounds: tuple[str, str] = ("0", "1")
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None
     labels: str = ""
@@ -125,7 +125,6 @@ class Declaration:
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
-        """The measure of ir_measures, or None."""
         return ir_measures.measures.registry[self.name] if self.family == "classic" else None
 
     @cached_property
@@ -148,7 +147,6 @@ class Declaration:
 
     @property
     def uses_rel(self) -> bool:
-        """Whether it has a threshold `rel`."""
         return "rel" in self.measure.SUPPORTED_PARAMS
 
     @property
@@ -206,7 +204,6 @@ class ExactMean(ir_measures.MeanAgg):
         self._skip_nan = skip_nan
 
     def add(self, value: float) -> None:
-        """Add the value of a query."""
         if not (self._skip_nan and math.isnan(value)):
             self._values.append(value)
 
@@ -226,9 +223,9 @@ class DeclaredMeasure(ir_measures.Measure):
         super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         declared = self.declaration
         if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
-            at, whole = (
-                ("@i", "all iterations of a query") if declared.is_over_iterations else ("@k", "the whole ranking")
-            )
+            at, whole = "@k", "the whole ranking"
+            if declared.is_over_iterations:
+                at, whole = "@i", "all iterations of a query"
             raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
         check_given(self, declared.find_rule)
 
@@ -236,10 +233,9 @@ class DeclaredMeasure(ir_measures.Measure):
         """Raise `MeasureError` if a required parameter is missing, or some cannot be combined."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
-            given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-            raise MeasureError(
-                f"{self.declaration.name} cannot be computed with {given} together; change or leave out one"
-            )
+            told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+            name = self.declaration.name
+            raise MeasureError(f"{name} cannot be computed with {told} together; change or leave out one")
         self.validated = True
 
     def aggregator(self) -> ExactMean:
@@ -261,7 +257,6 @@ class IterationMeasure(DeclaredMeasure):
 
     @property
     def depends_on_ends(self) -> bool:
-        """Whether its value depends on where iterations end."""
         return self.cutoff is not None or self.declaration.by_iteration
 
     @property

@@ -26,7 +26,7 @@ _RESULTS = (
 
 def write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
     """Write the help of a measure: title, formula, meaning of @ and good, bounds, example, source."""
-    terms = []
+    terms = [f"{declared.title}.", f"{declared.definition}."]
     at = supported.get(declared.at)
     if at is not None and declared.at != "cutoff":
         terms.append(f"@ is the {at.desc}.")
@@ -46,8 +46,8 @@ def write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -
     least, most = declared.bounds
     better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
     terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
-    remark = [f"Note: {declared.note}."] if declared.note else []
-    example = []
+    if declared.note:
+        terms.append(f"Note: {declared.note}.")
     if declared.example is not None:
         name, value = declared.example
         is_of_strings = declared.table({"over": ""}) == "results"
@@ -60,6 +60,5 @@ def write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -
             f'>>> goodgain.evaluate(qrels, run, "{name}"{more}).mean()',
             repr({name: value}),
         ]
-        example = ["\n".join(lines)]
-    begin = [f"{declared.title}.", f"{declared.definition}."]
-    return "\n\n".join([*begin, *terms, *remark, *example, f"Source: {declared.source}."])
+        terms.append("\n".join(lines))
+    return "\n\n".join([*terms, f"Source: {declared.source}."])

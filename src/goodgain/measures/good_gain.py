@@ -38,54 +38,55 @@ AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
 GOOD = _REL | AT_I
 
 _DECLARED: dict[str, Declaration] = {}
-_COMMON = {"better": "up", "bounds": ("0", ""), "family": "good gain", "own": GOOD}
 
 
-def _declare(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
-    common = {**_COMMON, "source": f"Retrieved Good Gain guideline, {name}@i"}
-    made: GoodGainMeasure = declare(_DECLARED, common, name, *parts, **details)
-    return made
+_declare: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, {"family": "good gain", "own": GOOD})
 
 
-CG = _declare(
+def _declare_of_guideline(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
+    common = {"source": f"Retrieved Good Gain guideline, {name}@i", "from_labels": "sum"}
+    return _declare(name, *parts, **{**common, **details})
+
+
+CG = _declare_of_guideline(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
     lambda upto: upto.total(G),
+    bounds=("0", ""),
     example=("CG@2", 5.0),
-    from_labels="sum",
     shows="Good gain found",
 )
-RG = _declare(
+RG = _declare_of_guideline(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
     lambda upto: divide(upto.total(G), i),
+    bounds=("0", ""),
     example=("RG@2", 2.5),
     by_iteration=True,
-    from_labels="sum",
 )
-DCGG = _declare(
+DCGG = _declare_of_guideline(
     "DCGG",
     "Discounted Cumulative Good Gain",
     "sum w(k) G_k, w(k) = 1 / log2(k + 1)",
     lambda upto: upto.total(w * G),
+    bounds=("0", ""),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
     by_iteration=True,
     remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
-    from_labels="sum",
 )
-DRG = _declare(
+DRG = _declare_of_guideline(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
     lambda upto: divide(upto.total(w * G), i),
+    bounds=("0", ""),
     example=("DRG@2", 2.1309297535714573),
     by_iteration=True,
-    from_labels="sum",
 )
-AvgGain = _declare(
+AvgGain = _declare_of_guideline(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 if R_i = 0)",
@@ -95,9 +96,8 @@ AvgGain = _declare(
     own=_REL | {"cutoff": ParamInfo(dtype=int, required=True, desc="the iteration")},
     example=("AvgGain@2", 0.6666666666666666),
     remark="RAG is the mean over iterations",
-    from_labels="sum",
 )
-RAG = _declare(
+RAG = _declare_of_guideline(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
@@ -105,9 +105,8 @@ RAG = _declare(
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
     by_iteration=True,
-    from_labels="sum",
 )
-DRAG = _declare(
+DRAG = _declare_of_guideline(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
@@ -115,30 +114,25 @@ DRAG = _declare(
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
     by_iteration=True,
-    from_labels="sum",
 )
-SRE = _declare(
+SRE = _declare_of_guideline(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 without results)",
     lambda upto: divide(upto.total(GR), upto.total(R)),
-    bounds=("0", "1"),
     example=("SRE@2", 0.3333333333333333),
     by_repeats=True,
-    from_labels="sum",
     shows="Share of results that are new and good",
 )
-SRR = _declare(
+SRR = _declare_of_guideline(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 without results)",
     lambda upto: divide(upto.total(Dup), upto.total(R)),
     better="down",
-    bounds=("0", "1"),
     example=("SRR@2", 0.16666666666666666),
     by_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
-    from_labels="sum",
     needs_results=True,
     shows="Share of results that were repeats",
 )
@@ -186,7 +180,6 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
     "Normalised Cumulative Good Gain",
     "CG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(G), GainPool),
-    bounds=("0", "1"),
     source="CG@i over the gain of all judged good documents",
     example=("nCG@2", 0.7142857142857143),
     shows="Share of all good gain found",
@@ -196,7 +189,6 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "Normalised Discounted Cumulative Good Gain",
     "DCGG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(w * G), GainPool),
-    bounds=("0", "1"),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
     by_iteration=True,
@@ -206,7 +198,6 @@ AllGood = _declare(
     "All Good Documents Found",
     "1 if sum GR_k = GoodPool > 0, else 0; GoodPool = the number of all judged good documents",
     lambda upto: pl.when((GoodPool > 0) & (upto.total(GR) == GoodPool)).then(1.0).otherwise(0.0),
-    bounds=("0", "1"),
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     example=("AllGood@2", 0.0),
     shows="Share of queries with all good documents found",
@@ -231,7 +222,6 @@ NoProgress = _declare(
     "iterations k <= i that found no new good document while one was missing / iterations up to i",
     _count_without_progress,
     better="down",
-    bounds=("0", "1"),
     source="the no-progress rule that agents stop loops with, from labels",
     example=("NoProgress@2", 0.0),
     by_iteration=True,
@@ -243,7 +233,6 @@ OverSearch = _declare(
     "(N - l) / N, l = the last iteration that found a new good document; 1 if none did",
     lambda upto: _give_if_good(divide(i - _find_last_new(upto).fill_null(0), i)),
     better="down",
-    bounds=("0", "1"),
     source="over-search as in beta-GRPO, from labels",
     own=_REL,
     example=("OverSearch", 0.0),
@@ -257,7 +246,6 @@ EvidenceRecall = _declare(
     "Evidence Recall",
     "sum GR_k / GoodPool (0 where GoodPool = 0), rel=1, GoodPool = the number of all judged good documents",
     lambda upto: divide(upto.total(GR), GoodPool),
-    bounds=("0", "1"),
     source="BrowseComp-Plus (arXiv 2508.06600), recall",
     own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
@@ -269,7 +257,6 @@ SearchPrecision = _declare(
     "Search Precision",
     "sum GR_k / sum R_k (0 where nothing was returned), rel=1: SRE(rel=1)",
     lambda upto: divide(upto.total(GR), upto.total(R)),
-    bounds=("0", "1"),
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchPrecision@2", 0.3333333333333333),
@@ -281,13 +268,12 @@ SearchGain = _declare(
     "Search Gain",
     "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall per iteration",
     lambda upto: divide(divide(upto.total(GR), GoodPool), i),
-    bounds=("0", "1"),
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
     by_iteration=True,
 )
-_COUNT = {**_COMMON, "family": "counts", "source": "counts of the ledger", "own": AT_I}
+_COUNT = {"family": "counts", "bounds": ("0", ""), "source": "counts of the ledger", "own": AT_I, "from_labels": "sum"}
 _declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
 
 NumIter = _declare_count(
@@ -299,7 +285,6 @@ NumIter = _declare_count(
     own={},
     example=("NumIter", 2.0),
     by_iteration=True,
-    from_labels="sum",
 )
 NumResults = _declare_count(
     "NumResults",
@@ -308,7 +293,6 @@ NumResults = _declare_count(
     lambda upto: upto.total(R),
     better="down",
     example=("NumResults@2", 6.0),
-    from_labels="sum",
 )
 NumUnique = _declare_count(
     "NumUnique",
@@ -316,7 +300,6 @@ NumUnique = _declare_count(
     "sum UR_k",
     lambda upto: upto.total(UR),
     example=("NumUnique@2", 5.0),
-    from_labels="sum",
 )
 NumGood = _declare_count(
     "NumGood",
@@ -325,7 +308,6 @@ NumGood = _declare_count(
     lambda upto: upto.total(GR),
     own=GOOD,
     example=("NumGood@2", 2.0),
-    from_labels="sum",
     shows="Good documents found",
 )
 NumDup = _declare_count(
@@ -336,7 +318,6 @@ NumDup = _declare_count(
     better="down",
     example=("NumDup@2", 1.0),
     by_repeats=True,
-    from_labels="sum",
 )
 NumUnjudged = _declare_count(
     "NumUnjudged",
@@ -345,6 +326,7 @@ NumUnjudged = _declare_count(
     lambda upto: upto.total(Unjudged),
     better="down",
     example=("NumUnjudged@2", 1.0),
+    from_labels=None,
 )
 
 #: Every measure declared above, by name.

@@ -27,7 +27,12 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _group_by_threshold(measures, counts).items():
-        ledger, pools = _number_queries(*counts[rel][:2])
+        # joins and group-bys on numbers are faster
+        pools = counts[rel].pools.with_row_index("query")
+        ledger = counts[rel].ledger.join(pools.select("query_id", "query", "N"), on="query_id", maintain_order="left")
+        # Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend
+        # on the order of the queries.
+        ledger, pools = ledger.drop("query_id").sort("query", maintain_order=True), pools.drop("query_id")
         for cutoff in {measure.cutoff for measure in group}:
             some = [measure for measure in group if measure.cutoff == cutoff]
             columns |= {column.name: column for column in _compute_at_cutoff(ledger, pools, some, cutoff)}
@@ -58,11 +63,9 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean over queries; None if a query has no value.
+    """Return the mean over queries, from an exact sum; None if a query has no value.
 
     With `null_if`, that of the declaration, it is the mean over the queries with a value.
-
-    The sum is exact: it does not depend on the engine or the order of rows.
     """
     known = values.drop_nulls() if null_if else values
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
@@ -71,9 +74,8 @@ def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
     """Return a measure of ours without @; raise `MeasureError` for any other. `what` shows it: `the ledger`."""
     if isinstance(measure, SessionMeasure):
-        raise MeasureError(
-            f"{measure} needs all results, which {what} lacks; evaluate it at iterations: {measure.NAME}@1-3"
-        )
+        told = f"{measure} needs all results, which {what} lacks"
+        raise MeasureError(f"{told}; evaluate it at iterations: {measure.NAME}@1-3")
     if not isinstance(measure, GoodGainMeasure):
         raise MeasureError(f"{measure} has no value per iteration; {what} shows only the good-gain measures and counts")
     if measure.cutoff is not None:
@@ -90,18 +92,6 @@ def _group_by_threshold(
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
         groups.setdefault(rel, []).append(measure)
     return groups
-
-
-def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
-
-    Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend on
-    the order of the queries.
-    """
-    numbered = pools.with_row_index("query")
-    numbers = numbered.select("query_id", "query", "N")
-    rows = ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id")
-    return rows.sort("query", maintain_order=True), numbered.drop("query_id")
 
 
 def _compute_at_cutoff(
@@ -145,7 +135,6 @@ class BatchScores:
 
     @cached_property
     def pools(self) -> pl.DataFrame:
-        """What `count_pools` returns for the judgments."""
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:

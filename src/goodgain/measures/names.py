@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import beside_the_run, classic, cube_test, not_in_ir_measures, session_dcg, session_measures
+from goodgain.measures import beside_the_run, classic, not_in_ir_measures, session_gain, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
@@ -22,14 +21,11 @@ from goodgain.measures.parameters import check_given, check_parameters, check_re
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 #: The same for those that need all results of all iterations.
-SESSION_MEASURES = session_measures.DECLARED | session_dcg.DECLARED | cube_test.DECLARED | beside_the_run.DECLARED
+SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | beside_the_run.DECLARED
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return host name -> measure, with one name for each value of its parameter.
-
-    These hosts have syntax only for cutoff and threshold.
-    """
+    """Return host name -> measure, one for each value of its parameter: hosts have syntax for cutoff and threshold only."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -206,11 +202,9 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
                 found[_finish(item, complete=complete, rel=rel)] = None
         except MeasureError as error:
             errors[str(error)] = None
-    if len(errors) > 1:
-        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
-        raise MeasureError(f"{len(errors)} measures are wrong: {listed}")
     if errors:
-        raise MeasureError(next(iter(errors)))
+        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
+        raise MeasureError(f"{len(errors)} measures are wrong: {listed}" if len(errors) > 1 else next(iter(errors)))
     if not found:
         raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
     return list(found)
@@ -248,8 +242,8 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         if isinstance(node, ast.Call):
             if node.args:
                 raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
-            twice = [one for one, times in Counter(str(keyword.arg) for keyword in node.keywords).items() if times > 1]
-            if twice:
+            given = [str(keyword.arg) for keyword in node.keywords]
+            if twice := [one for one in given if given.count(one) > 1]:
                 raise MeasureError(f"{name!r}: the parameter {twice[0]} is given twice; write it once")
             params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
             node = node.func
@@ -261,11 +255,10 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
     known = _find_measure(node.id, name.strip()[len(node.id) :])
     if cutoff is not None:
-        if known.AT_PARAM in params:
-            raise MeasureError(
-                f"{name!r}: the parameter {known.AT_PARAM} is given twice, by name and after @; write it once"
-            )
-        params[known.AT_PARAM] = cutoff
+        at = known.AT_PARAM
+        if at in params:
+            raise MeasureError(f"{name!r}: the parameter {at} is given twice, by name and after @; write it once")
+        params[at] = cutoff
     try:
         made: ir_measures.Measure = known(**params)
     except TypeError as error:
@@ -274,13 +267,11 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
 
 
 def _refuse_names_of_other_tools(name: str) -> None:
-    """Refuse the name of a measure in another tool, with the name here."""
     text = name.strip()
     if text in _known_names():
         return
     for pattern, meant in _ELSEWHERE.items():
-        found = re.fullmatch(pattern, text, flags=re.IGNORECASE)
-        if found:
+        if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
             parts = found.groupdict()
             hint = meant.format(k=parts.get("k") or parts.get("at"))
             raise MeasureError(f"{text} is not a measure here; write {hint}")
@@ -308,16 +299,13 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         )
     if meant:
         raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
-    names = {other.lower(): other for other in known}
+    names = {other.lower(): str(measure.NAME) for other, measure in known.items()}
     digits = re.fullmatch(r"(?P<name>\D+)_?(?P<cutoff>[0-9]+)", name)
     if digits and digits["name"].lower() in names:
-        meant_name = known[names[digits["name"].lower()]].NAME
-        raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
-    near = difflib.get_close_matches(name.lower(), names, n=2)
+        raise MeasureError(f"{name} is not a measure; did you mean {names[digits['name'].lower()]}@{digits['cutoff']}?")
+    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=2)]
     hint = (
-        f"did you mean {' or '.join(str(known[names[one]].NAME) for one in near)}?"
-        if near
-        else "goodgain measures lists ours, ir-measur.es the classic ones"
+        f"did you mean {' or '.join(near)}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
     )
     raise MeasureError(f"{name} is not a measure; {hint}")
 
@@ -382,7 +370,6 @@ def _expand_range(name: str) -> list[str]:
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):
-        raise MeasureError(
-            f"{name!r}: only our measures take a range of iterations; name each cutoff: {' '.join(names[:3])}"
-        )
+        some = " ".join(names[:3])
+        raise MeasureError(f"{name!r}: only our measures take a range of iterations; name each cutoff: {some}")
     return names

@@ -83,9 +83,7 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
 
 #: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
-
-
-_COMMON = {"better": "up", "bounds": ("0", "1"), "family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
+_COMMON = {"family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
 _declare: Callable[..., RankedMeasure] = partial(declare, DECLARED, _COMMON)
 RankDCG = _declare(
     "RankDCG",

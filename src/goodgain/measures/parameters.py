@@ -33,12 +33,7 @@ _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """The allowed values of a parameter.
-
-    Attributes:
-        words: their description: what follows "the parameter is" in a message.
-        allows: returns whether a value of the declared type is allowed.
-    """
+    """The allowed values of a parameter: what follows "the parameter is" in a message, and a test of a value."""
 
     words: str
     allows: Callable[[Any], bool]
@@ -149,10 +144,6 @@ def find_choices(info: ParamInfo) -> Rule | None:
     return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
 
 
-def _is_gain(label: Any, gain: Any) -> bool:
-    return type(label) is int and abs(label) < _C_INT and type(gain) is int and 0 <= gain <= _MOST_GAIN
-
-
 _TYPES: dict[Any, Rule] = {
     int: Rule("a whole number", lambda _: True),
     float: Rule("a number", lambda _: True),
@@ -176,33 +167,26 @@ _RULES = {
     ),
     "gains": Rule(
         f"a dict of labels to gains, whole numbers from 0 to {_MOST_GAIN:,}, such as {{1: 1, 2: 3}}",
-        lambda value: all(_is_gain(label, gain) for label, gain in value.items()),
+        lambda value: (
+            all(type(label) is int and abs(label) < _C_INT for label in value)
+            and all(type(gain) is int and 0 <= gain <= _MOST_GAIN for gain in value.values())
+        ),
     ),
 }
 _NDEVAL = ("ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "P_IA", "StRecall")
+_TO_1000 = Rule("a whole number from 1 to 1,000, the limit of cwl_eval", lambda value: 1 <= value <= 1_000)
+_TO_20 = Rule("a whole number from 1 to 20, the limit of ndeval", lambda value: 1 <= value <= 20)
+_FALSE = Rule("False (pyndeval of ir_measures fails with True)", lambda value: not value)
 #: (measure, parameter) -> its rule in this measure.
 _OWN_RULES = {
     # Below 0.5, the probability in INST of continuing to the next result exceeds 1.
     ("INST", "T"): Rule("a number from 0.5 (to 10^9)", lambda value: 0.5 <= value <= 1e9),
     # trec_eval misreads the exponent of 1e-05 or 1e+16, and computes F1.
     ("SetF", "beta"): Rule("0, or a number from 0.0001 to 10^15", lambda value: value == 0 or 1e-4 <= value <= 1e15),
-    **{
-        (name, "cutoff"): Rule(
-            "a whole number from 1 to 1,000, the limit of cwl_eval", lambda value: 1 <= value <= 1_000
-        )
-        for name in ("BPM", "SDCG", "NERR8", "NERR9")
-    },
-    **{
-        (name, "cutoff"): Rule("a whole number from 1 to 20, the limit of ndeval", lambda value: 1 <= value <= 20)
-        for name in _NDEVAL
-    },
-    **{
-        (name, "judged_only"): Rule("False (pyndeval of ir_measures fails with True)", lambda value: not value)
-        for name in (*_NDEVAL, "AP_IA")
-    },
+    **{(name, "cutoff"): _TO_1000 for name in ("BPM", "SDCG", "NERR8", "NERR9")},
+    **{(name, "cutoff"): _TO_20 for name in _NDEVAL},
+    **{(name, "judged_only"): _FALSE for name in (*_NDEVAL, "AP_IA")},
 }
-#: Parameters that ir_measures declares as optional, and that the provider needs.
-_NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
@@ -220,9 +204,9 @@ def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Ru
 
 
 def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
-    """Raise `MeasureError` if a required parameter is missing."""
     for name, info in measure.SUPPORTED_PARAMS.items():
-        if name not in measure.params and (info.required or (measure.NAME, name) in _NEEDED):
+        # ndeval needs a cutoff that ir_measures declares as optional
+        if name not in measure.params and (info.required or (name == "cutoff" and measure.NAME in _NDEVAL)):
             rule = find_rule(name, info)
             place = ", written after @" if name == measure.AT_PARAM else ""
             example = f"; write {_name(measure)}@3" if name == "cutoff" else ""

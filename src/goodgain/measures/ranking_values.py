@@ -22,19 +22,12 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedPlan(NamedTuple):
-    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches.
+    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches."""
 
-    Attributes:
-        values: name of a measure -> the expression of its value, over the columns that `RankedScores.finish` joins.
-        positions: the columns of positions that the measures use.
-        sums: the columns that they need from the rows of the ranking.
-        ideal_sums: gains -> the columns that they need from the ideal ranking under these gains.
-    """
-
-    values: dict[str, nw.Expr]
+    values: dict[str, nw.Expr]  # by the names of the measures, over the columns that `RankedScores.finish` joins
     positions: frozenset[str]
-    sums: Sums
-    ideal_sums: dict[_Gains, Sums]
+    sums: Sums  # of the rows of the ranking
+    ideal_sums: dict[_Gains, Sums]  # of the ideal rankings, by their gains
 
 
 class RankedScores:
@@ -100,7 +93,12 @@ class RankedScores:
         values = queries.select(
             "query_id", **{name: value.cast(nw.Float64) for name, value in self.plan.values.items()}
         ).to_native()
-        _check_finite(values)
+        for name in values.columns[1:]:
+            odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
+            if len(odd):
+                raise MeasureError(
+                    f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
+                )
         return values
 
 
@@ -116,15 +114,8 @@ def score_ranking(
 ) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
-    Args:
-        measures: measures that `is_computed_here`.
-        ranking: query_id, doc_id, score: one row per document of a query.
-        qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, if some of them have no row; by default those of `qrels`.
-
-    Returns:
-        query_id (sorted), and a Float64 column per measure. A query that the ranking lacks has 0 in classic measures, as in
-        ir_measures, and the value of an empty ranking in all others.
+    `query_ids` are the judged queries, if some of them have no row in `qrels`. Queries are sorted. A query that the ranking
+    lacks has 0 in classic measures, as in ir_measures, and the value of an empty ranking in all others.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -137,7 +128,6 @@ def score_ranking(
 
 
 def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
-    """Return the plan of measures that `is_computed_here`."""
     values: dict[str, nw.Expr] = {}
     positions: set[str] = set()
     sums = Sums()
@@ -171,12 +161,3 @@ def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFra
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
         found[str(measure)] = total if summed else total / len(column) if len(column) else None
     return found
-
-
-def _check_finite(values: pl.DataFrame) -> None:
-    for name in values.columns[1:]:
-        odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
-        if len(odd):
-            raise MeasureError(
-                f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
-            )

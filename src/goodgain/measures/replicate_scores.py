@@ -20,13 +20,7 @@ from goodgain.measures.scores import Scores
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
     """Return the scores of a system: the value of a query is the mean over its runs that have a value.
 
-    Args:
-        runs: the scores of each run, on the same qrels and measures.
-        measures: these measures.
-        missing: `absent` leaves out the values of queries that a run lacks.
-
-    Returns:
-        Scores with all `runs` as `replicates`. In `queries`, a query is absent if all runs lack it.
+    `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, a query is absent if all runs lack it.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
@@ -40,7 +34,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     means = {
         str(measure): _average_queries(measure, values[str(measure),].get_column("value"), runs) for measure in measures
     }
-    coverage = _add_coverage([of.coverage for of in runs])
+    added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
+    share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
+    coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)
     share = coverage.item(0, "coverage")
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
     signature |= sign_reading({f"run {k}": of.signature for k, of in enumerate(runs, 1)}) | {
@@ -50,10 +46,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         "without_judgments": len(queries.only_searched),
         "unjudged": 0.0 if share is None else 1 - share,
     }
-    none = averaged.select("query_id").clear()
     mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
     ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
-    rel = runs[0].rel
+    none = averaged.select("query_id").clear()
     return Scores(
         means,
         signature,
@@ -63,7 +58,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         None,
         None,
         queries,
-        rel,
+        runs[0].rel,
         ids_mapped=ids_mapped,
         replicates=tuple(runs),
         lacks_iterations=any(of.lacks_iterations for of in runs),
@@ -110,8 +105,8 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
     none = of.per_query.clear()
 
     def average(column: str) -> dict[str, float | None]:
-        values = {str(one): by_measure.get(str(one), none).get_column(column) for one in measures}
-        return {str(one): _average_queries(one, values[str(one)], [of]) for one in measures}
+        values = ((one, by_measure.get(str(one), none).get_column(column)) for one in measures)
+        return {str(one): _average_queries(one, of_measure, [of]) for one, of_measure in values}
 
     return replace(of, means=average("value"), _most=None if of._most is None else average("most"))
 
@@ -146,16 +141,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
     """Return the mean over queries, a sum for counts of ir_measures; None as in the means of one run."""
     known = values.drop_nulls()
-    if values.is_empty() or known.is_empty():
-        return None
-    if len(known) < len(values) and all(of.means[str(measure)] is None for of in runs):
+    if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None
     total = math.fsum(known)
     return total if isinstance(measure.aggregator(), ir_measures.SumAgg) else total / len(known)
-
-
-def _add_coverage(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Return the coverage of all runs together: the sums of judged and unique results."""
-    added = pl.concat(frames).group_by("iteration").agg(pl.col("judged", "unique").sum())
-    share = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
-    return added.with_columns(coverage=share).sort("iteration", nulls_last=False)

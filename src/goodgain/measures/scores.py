@@ -126,12 +126,13 @@ class Scores:
         The columns of other measures stay behind: required lines need the counts of results.
         """
         names = [str(one) for one in measures]
-        kept = ["query_id", *names]
         return replace(
             self,
             means={name: self.means[name] for name in names},
             _classic=self._classic.filter(pl.col("measure").is_in(names)),
-            _raised=None if self._raised is None else self._raised.select(cs.by_name(*kept, require_all=False)),
+            _raised=None
+            if self._raised is None
+            else self._raised.select(cs.by_name("query_id", *names, require_all=False)),
         )
 
     def to_polars(self) -> pl.DataFrame:
@@ -144,7 +145,6 @@ class Scores:
 
     @property
     def _queries_of_means(self) -> int:
-        """The number of queries that the means are over."""
         is_without = self.signature.get("missing") == "absent"
         return int(self.signature["queries"]) - is_without * int(self.signature["absent_from_run"])
 
@@ -173,9 +173,8 @@ class Scores:
             return self.means[measure]
         asked = parse_measure(measure) if isinstance(measure, str) else measure
         names = [str(parse_measures(asked, rel=rel)[0]) for rel in (None, self.rel)]
-        for name in names:
-            if name in self.means:
-                return self.means[name]
+        if found := [name for name in names if name in self.means]:
+            return self.means[found[0]]
         raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
@@ -199,10 +198,12 @@ class Scores:
             raise MeasureError(f"mean(how={how!r}): give how={' or how='.join(map(repr, MEANS))}")
         if how == "arithmetic":
             return dict(self.means)
-        values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
-        return {
-            name: None if mean is None else _average_geometrically(values[name]) for name, mean in self.means.items()
-        }
+        values = dict(self.per_query.drop_nulls("value").group_by("measure").agg("value").iter_rows())
+        means: dict[str, float | None] = dict.fromkeys(self.means)
+        for name in (name for name, mean in self.means.items() if mean is not None):
+            logarithms = [math.log(max(value, _LEAST)) for value in values[name]]
+            means[name] = math.exp(math.fsum(logarithms) / len(logarithms))
+        return means
 
 
 def average_groups(
@@ -224,11 +225,6 @@ def _name_with_arrow(name: str) -> str:
         return add_arrow(name, find_direction(parse_measure(name)))
     except MeasureError:  # a user's class without a name
         return name
-
-
-def _average_geometrically(values: Sequence[float | None]) -> float:
-    logarithms = [math.log(max(value, _LEAST)) for value in values if value is not None]
-    return math.exp(math.fsum(logarithms) / len(logarithms))
 
 
 def _unpivot(values: pl.DataFrame) -> pl.DataFrame:

@@ -28,22 +28,17 @@ if TYPE_CHECKING:
 class Searches:
     """The results of judged queries.
 
-    Attributes:
-        rows: query_id, iteration (1..N), number (the iteration in the run file), doc_id, score: in the order of their ranks;
-            without rows for iterations that got nothing.
-        iterations: query_id, iteration, number: one row per iteration, also of those that got nothing.
-        qrels: the judgments.
-        upto: the iteration after @; None for each query's own last one.
-        parameters: those of the measure that have a value.
-        tables: `results` has query_id, iteration and search_query of each search, in their order; `costs` has query_id,
-            iteration, over (`tokens`, `cost` or `seconds`) and spend, the sum so far.
+    `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of their ranks;
+    `iterations` have the first three, also of iterations that got nothing. In `tables`, `results` has query_id, iteration and
+    search_query of each search, in their order; `costs` has query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend,
+    the sum so far.
     """
 
     rows: pl.DataFrame
     iterations: pl.DataFrame
     qrels: Qrels
-    upto: int | None
-    parameters: dict[str, Any]
+    upto: int | None  # the iteration after @; None: each query's own last one
+    parameters: dict[str, Any]  # of the measure, with a value
     tables: Mapping[str, pl.DataFrame]
 
     @cached_property
@@ -60,13 +55,12 @@ class Searches:
         With subtopics a document has a row for each (`by_subtopic`), or one row with the largest of their labels, or with their
         sum (`add_subtopics`).
         """
-        labels, subtopic = (
-            (self.qrels.rows, "iteration") if self.qrels.has_subtopics else (self.qrels.largest, pl.lit(""))
-        )
+        has_subtopics = self.qrels.has_subtopics
+        labels = self.qrels.rows if has_subtopics else self.qrels.largest
         positive = labels.filter(pl.col("relevance") > 0).join(self.lengths, on="query_id", maintain_order="left")
         key, relevance = ["query_id", "K", "doc_id"], pl.col("relevance").cast(pl.Float64)
         if by_subtopic:
-            return positive.select(*key, relevance, subtopic=subtopic)
+            return positive.select(*key, relevance, subtopic="iteration" if has_subtopics else pl.lit(""))
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
@@ -95,11 +89,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
     from goodgain.measures.names import parse_measure  # which imports this module, as the next one does
     from goodgain.measures.ranking_values import score_ranking
 
-    inner, how, key = (
-        parse_measure(searches.parameters["measure"]),
-        searches.parameters["how"],
-        ["query_id", "iteration"],
-    )
+    inner, key = parse_measure(searches.parameters["measure"]), ["query_id", "iteration"]
     named = searches.iterations.select(*key, search=pl.format("{} {}", "iteration", "query_id"))
     ranking, labels = (
         frame.join(named, on=key, maintain_order="left").drop("query_id").rename({"search": "query_id"})
@@ -122,22 +112,19 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
         "first": value.filter(pl.col("iteration") == 1).sum(),
         "last": value.filter(pl.col("iteration") == last).sum(),
     }
-    return joined.sort(key).group_by("query_id").agg(value=rules[how])
+    return joined.sort(key).group_by("query_id").agg(value=rules[searches.parameters["how"]])
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
     """Return query_id, subtopic, documents (that support it) and seen, of searched queries with a supported nugget."""
-    labels, vital = (
-        searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration"),
-        searches.qrels.vital,
-    )
+    labels = searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration")
     if searches.parameters.get("vital"):
-        if vital is None:
+        if searches.qrels.vital is None:
             raise InputError(
                 "NuggetRecall(vital=True): these qrels have no column vital, so no nugget is known to be vital. Add the column, "
                 "or leave out vital=True"
             )
-        labels = labels.join(vital, on=["query_id", "subtopic"], how="semi")
+        labels = labels.join(searches.qrels.vital, on=["query_id", "subtopic"], how="semi")
     rows = searches.rows.filter(pl.col("iteration") <= searches.upto) if searches.upto else searches.rows
     seen = rows.select("query_id", "doc_id").unique().with_columns(seen=True)
     labels = labels.join(searches.lengths, on="query_id").join(seen, on=["query_id", "doc_id"], how="left")
@@ -153,10 +140,6 @@ def _recall_subtopics(searches: Searches) -> pl.DataFrame:
     return supported.group_by("query_id").agg(value=(pl.col("seen") > 0).mean())
 
 
-def _recall_nuggets(searches: Searches) -> pl.DataFrame:
-    return _count_nuggets(searches).group_by("query_id").agg(value=(pl.col("seen") > 0).mean())
-
-
 def _cover_nuggets(searches: Searches) -> pl.DataFrame:
     supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
     share = pl.col("seen").clip(upper_bound=_ENOUGH) / pl.col("documents").clip(upper_bound=_ENOUGH)
@@ -168,7 +151,7 @@ _ENOUGH = 3
 
 #: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
-_declare = partial(declare, DECLARED, {"better": "up", "family": "session"})
+_declare = partial(declare, DECLARED, {"family": "session"})
 PerIteration = _declare(
     "PerIteration",
     "A measure per iteration",
@@ -197,7 +180,6 @@ SubtopicRecall = _declare(
     "Subtopic Recall",
     "subtopics with a good document by iteration i / subtopics with one in the qrels (0 where none has one)",
     _recall_subtopics,
-    bounds=("0", "1"),
     source="Zhai, Cohen and Lafferty, SIGIR 2003, with documents found so far for the first k",
     own=GOOD,
     example=("SubtopicRecall@1", 0.5),
@@ -206,33 +188,30 @@ SubtopicRecall = _declare(
 )
 
 _NUGGETS = {"rel": ParamInfo(dtype=(int, float), default=1, desc="smallest grade that supports a nugget")} | AT_I
-_NULL_IF = "a query was not searched, or no document supports a nugget of it"
-NuggetRecall = _declare(
+_declare_of_nuggets = partial(
+    _declare,
+    own=_NUGGETS,
+    labels="subtopic",
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
+    null_if="a query was not searched, or no document supports a nugget of it",
+)
+NuggetRecall = _declare_of_nuggets(
     "NuggetRecall",
     "Nugget Recall",
     "nuggets with a document seen by iteration i whose grade is at least rel / nuggets; with vital=True only vital nuggets",
-    _recall_nuggets,
-    bounds=("0", "1"),
+    lambda searches: _count_nuggets(searches).group_by("query_id").agg(value=(pl.col("seen") > 0).mean()),
     source="nuggets of TREC RAG (autonuggetizer), with the union of the documents seen",
     own=_NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
     example=("NuggetRecall@1", 0.5),
-    labels="subtopic",
-    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
-    null_if=_NULL_IF,
 )
-NuggetCoverage = _declare(
+NuggetCoverage = _declare_of_nuggets(
     "NuggetCoverage",
     "Nugget Coverage",
     "mean over nuggets of min(supporting documents seen by iteration i, 3) / min(supporting documents of the qrels, 3); nuggets "
     "without a supporting document do not count",
     _cover_nuggets,
-    bounds=("0", "1"),
     source="RAVine (arXiv 2507.16725)",
-    own=_NUGGETS,
     example=("NuggetCoverage@1", 0.5),
-    labels="subtopic",
-    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
-    null_if=_NULL_IF,
 )
 
 
@@ -243,16 +222,14 @@ class SessionScores:
         for measure in (one for one in measures if one.table and one.table not in tables):
             told = f"{measure} needs {spell(measure.table)}"
             raise InputError(f"{told}, what goodgain convert --{measure.table} writes. Give it.")
-        lacking = [measure.NAME for measure in measures if measure.declaration.labels and not qrels.has_subtopics]
-        if lacking:
+        if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
                 f"{lacking[0]}: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
         for measure in measures:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))
-        self._measures = measures
-        self._qrels, self._tables = qrels, tables
+        self._measures, self._qrels, self._tables = measures, qrels, tables
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -260,12 +237,9 @@ class SessionScores:
         from goodgain.schema import EMPTY_DOC
 
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
-        dense = pl.col("number").rank("dense").over("query_id").cast(pl.Int64)
-        rows = rows.with_columns(iteration=dense)
-        results, iterations = (
-            rows.filter(pl.col("doc_id") != EMPTY_DOC),
-            rows.select("query_id", "iteration", "number").unique(),
-        )
+        rows = rows.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
+        results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+        iterations = rows.select("query_id", "iteration", "number").unique()
         for measure in self._measures:
             own = measure.cutoff, read_parameters(measure), self._tables
             searches = Searches(results, iterations, self._qrels, *own)

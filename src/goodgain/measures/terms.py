@@ -47,12 +47,10 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 
 @dataclass
 class UpTo:
-    """Iterations 1..i of a query, for formulas over the ledger.
+    """Iterations 1..i of a query, for formulas over the ledger, and the parameters of the measure that have a value.
 
-    Attributes:
-        parameters: the parameters of the measure with a value.
-        sums: column -> its aggregate of the rows 1..i of a query, for the value of each query at one i. None for the value at
-            every row of a ledger: running sums are slow, and only a printed ledger needs them.
+    `sums` takes aggregates of the rows 1..i of a query, for the value of each query at one i. It is None for the value at every
+    row of a ledger: running sums are slow, and only a printed ledger needs them.
     """
 
     parameters: Mapping[str, Any]
@@ -83,29 +81,16 @@ def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
 
 @dataclass
 class Sums:
-    """The columns that measures need from the rows of a ranking, for one `with_columns` and one `group_by`.
+    """The columns that measures need from the rows of a ranking, for one `with_columns` and one `group_by`."""
 
-    Attributes:
-        columns: column -> a value of a document; `windows` can order rows by it.
-        windows: column -> a running count within the query.
-        summed: column -> the expression to add up over the rows of a query.
-        highest: column -> the expression to take the largest value of.
-        rels: the thresholds whose number of relevant documents per query the rows need.
-    """
-
-    columns: dict[str, nw.Expr] = field(default_factory=dict)
-    windows: dict[str, nw.Expr] = field(default_factory=dict)
-    summed: dict[str, nw.Expr] = field(default_factory=dict)
-    highest: dict[str, nw.Expr] = field(default_factory=dict)
-    rels: set[float] = field(default_factory=set)
+    columns: dict[str, nw.Expr] = field(default_factory=dict)  # values of a document; `windows` can order rows by them
+    windows: dict[str, nw.Expr] = field(default_factory=dict)  # running counts within the query
+    summed: dict[str, nw.Expr] = field(default_factory=dict)  # what to add up over the rows of a query
+    highest: dict[str, nw.Expr] = field(default_factory=dict)  # what to take the largest value of
+    rels: set[float] = field(default_factory=set)  # thresholds whose number of relevant documents the rows need
 
     def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures need, one row per query with rows.
-
-        Args:
-            rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
-                each of `rels`.
-        """
+        """Return query and the columns that measures need, one row per query with rows of a frame of narwhals."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -138,14 +123,9 @@ class Ranks:
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """Set up the ranks for a measure.
+        """Set up the ranks for a measure; `sums` collects the columns that it needs.
 
-        Args:
-            measure: the measure, for its parameters.
-            position: the column of positions.
-            sums: collects the columns that the measure needs.
-            ideal: the ranks of the ideal ranking; its labels are already replaced by `gains`.
-            prefix: a prefix for names of columns, to tell rankings from each other.
+        The labels of the ideal ranking are already replaced by `gains`. `prefix` tells names of columns of rankings apart.
         """
         self.parameters = read_parameters(measure)
         self._name = f"{prefix}{measure}"

@@ -34,7 +34,6 @@ def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasur
 
 
 def _find_rel(measure: ir_measures.Measure) -> float | None:
-    """Return the threshold of any measure; None if it has none."""
     declared = measure.SUPPORTED_PARAMS.get("rel")
     rel = measure.params.get("rel", declared and declared.default)
     return rel if isinstance(rel, (int, float)) else None
@@ -50,12 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
-    Args:
-        qrels: the labels.
-        measures: the measures of a call.
-        rel: the threshold of the call, for measures that name none.
-        switch: whether the call has an option for this threshold, not only measures.
-        provider: the provider of the call for classic measures.
+    `rel` is the threshold of the call, for measures that name none; `switch` says whether the call has an option for it.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -73,11 +67,8 @@ def warn_of_labels(
 
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
     """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
-    beyond = []
-    for measure in measures:
-        rel = _find_rel(measure)
-        if not isinstance(measure, IterationMeasure) and rel is not None and 0 < largest < rel:
-            beyond.append(measure)
+    classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
+    beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
     if beyond:
         names = ", ".join(sorted(map(str, beyond)))
         able = [one for one in beyond if largest >= 1 or is_computed_here(one, provider=provider)]
@@ -120,10 +111,14 @@ def _warn_of_differing_thresholds(
     above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
     can_switch = len(_find_using(above)) == len(above)
     remedy = f"give {_spell_rel(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
-    listed = ", ".join(f"label {threshold:g} for {_name_some(by_rel[threshold])}" for threshold in sorted(by_rel))
+    parts = []
+    for threshold, of in sorted(by_rel.items()):
+        names = sorted({str(measure) for measure in of})
+        more = f" and {len(names) - 2} more" * (len(names) > 2)
+        parts.append(f"label {threshold:g} for {', '.join(names[:2])}{more}")
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
-        f"thresholds differ: {listed}. {count_of(between, 'judged document has', 'judged documents have')} a label "
+        f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document has', 'judged documents have')} a label "
         f"between{queries}. For one threshold, {remedy}.",
         minor=not split,
     )
@@ -131,11 +126,6 @@ def _warn_of_differing_thresholds(
 
 def _spell_rel(rel: float) -> str:
     return spell("rel", int(rel) if rel == int(rel) else rel)
-
-
-def _name_some(measures: Sequence[ir_measures.Measure]) -> str:
-    names = sorted({str(measure) for measure in measures})
-    return ", ".join(names[:2]) + f" and {len(names) - 2} more" * (len(names) > 2)
 
 
 def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
@@ -174,9 +164,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice on the thresholds that no label reaches: no document is good then.
 
-    Args:
-        qrels, measures, rel, switch: as above; all measures use a threshold.
-        write: returns the name of a measure with a threshold, for a notice without the switch.
+    `write` returns the name of a measure with a threshold, for a call without the option.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]

@@ -1,15 +1,19 @@
 """Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
 
-These are the measures that `measures/classic.py` does not compute, or all classic measures if the user names a provider.
+These are the measures that `measures/classic.py` does not compute, or all classic measures if the user names a provider. Each gets
+a provider and a form of the labels; input that the provider would score wrongly is refused.
 """
 
 from __future__ import annotations
 
+import decimal
 import gc
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -17,22 +21,22 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
-from goodgain.formats.forms_for_hosts import check_levels, clip_for_trec_eval, to_nested_dict
-from goodgain.providers.choosing_provider import Labelling, check_provider, choose_labelling, choose_provider
+from goodgain.formats.forms_for_hosts import LOWEST_LABEL, check_levels, clip_for_trec_eval, to_nested_dict
 
 #: Providers that need all queries in one call: a user's function may look at all of them, and ranx requires run and qrels
 #: to have the same queries.
 _AT_ONCE = {"runtime", "ranx"}
+#: The largest label that gdeval.pl accepts (its MAX_JUDGMENT).
+_GDEVAL_MOST = 4
+#: The largest scaled label: trec_eval allocates a list of all levels up to it for every query.
+_LARGEST_SCALED = 100_000
 
 
 class ProvidedValues(NamedTuple):
     """The values that providers computed for one run.
 
-    Attributes:
-        means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
-        per_query: query_id, measure, value, for all queries of the qrels; a query that the provider omits gets the default
-            value of the measure.
-        providers: name of a provider -> the measures that it computed.
+    `means` are over all queries, by the rule of ir_measures (NumRet is a sum). `per_query` has query_id, measure and value for
+    all queries of the qrels; a query that the provider omits gets the default value of the measure.
     """
 
     means: dict[ir_measures.Measure, float]
@@ -43,10 +47,7 @@ class ProvidedValues(NamedTuple):
 class ProviderScores:
     """Collects the values that providers compute, batch by batch.
 
-    Args:
-        measures: any measures of ir_measures.
-        qrels: all judgments: the form of the labels must not depend on the batch.
-        provider: the name of the provider to ask; None leaves the choice to ir_measures.
+    `qrels` are all judgments: the form of the labels must not depend on the batch. Without `provider` ir_measures chooses.
     """
 
     def __init__(
@@ -56,7 +57,10 @@ class ProviderScores:
         self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
         self._provider = provider
         self._query_ids: Iterable[str] = qrels.get_column("query_id").unique().sort() if measures else []
-        self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
+        self._at_once = False
+        for measure in measures:
+            with suppress(MeasureError):  # raised later, once the form of the labels is known
+                self._at_once |= choose_provider(measure, provider).NAME in _AT_ONCE
         self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         self._providers: dict[str, list[ir_measures.Measure]] = {}
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
@@ -85,15 +89,30 @@ class ProviderScores:
         return ProvidedValues(means, pl.concat([pl.DataFrame(schema=types), *columns]), self._providers)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        forms = _Forms(labels, ranking)
+        ranking = ranking.select(Run.columns)
+
+        @cache  # a provider converts any other form row by row in Python, which is slower
+        def make_qrels(labelling: Labelling) -> dict[str, dict[str, Any]]:
+            return to_nested_dict(clip_for_trec_eval(labels.with_columns(labelling.relevance)), "relevance")
+
+        @cache
+        def make_run() -> dict[str, dict[str, Any]]:
+            return to_nested_dict(ranking, "score")
+
         with _pause_garbage_collection():
             for request in _group_requests([*self._values], self._fractional, self._provider):
+                name = request.provider.NAME
                 check_provider(request.provider, list(request.named), labels, ranking)
                 if request.labelling.rel is None and request.labelling.whole:
                     check_levels(labels)
-                for metric in _call_provider(request, forms):
+                run: Any = ranking.to_pandas() if name in _AT_ONCE else make_run()
+                if name in _AT_ONCE or name == "pyndeval":  # it reads subtopics from column 2, which dicts lack
+                    qrels: Any = labels.with_columns(request.labelling.relevance).to_pandas()
+                else:
+                    qrels = make_qrels(request.labelling)
+                for metric in _call_provider(request, qrels, run):
                     self._values[request.named[metric.measure]][metric.query_id] = float(metric.value)
-                computed = self._providers.setdefault(request.provider.NAME, [])
+                computed = self._providers.setdefault(name, [])
                 computed += [measure for measure in request.named.values() if measure not in computed]
 
 
@@ -109,13 +128,6 @@ def _pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bool:
-    try:
-        return choose_provider(measure, provider).NAME in _AT_ONCE
-    except MeasureError:
-        return False  # raised later, once the form of the labels is known
-
-
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     """Return the value over all queries, by the rule of ir_measures; the sum of a mean is exact, the same in any order."""
     aggregator = measure.aggregator()
@@ -127,13 +139,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider.
-
-    Attributes:
-        provider: the provider of ir_measures.
-        labelling: the form of its labels.
-        named: the measure to ask it for -> the measure that the user asked for.
-    """
+    """One call of a provider: the form of its labels, and the measures to ask it for -> those that the user asked for."""
 
     provider: Any
     labelling: Labelling
@@ -154,19 +160,15 @@ def _group_requests(
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
         chosen = choose_provider(asked, provider)
-        key = (chosen.NAME, labelling, _list_parameters(asked))
+        supported = asked.SUPPORTED_PARAMS
+        given = {name: asked[name] for name in supported if name != asked.AT_PARAM}
+        changed = tuple((name, repr(of)) for name, of in sorted(given.items()) if of != supported[name].default)
+        key = (chosen.NAME, labelling, changed)
         same = (*key, _identify(asked))
         request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
         met[same] += 1
         request.named[_cache_name(asked)] = measure
     return requests.values()
-
-
-def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
-    """Return the parameters that differ from their default, except the one after @."""
-    supported = measure.SUPPORTED_PARAMS
-    given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
-    return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
 
 
 def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
@@ -183,42 +185,156 @@ def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
     return made
 
 
-class _Forms:
-    """Labels and ranking in the forms that providers take, each made once, from columns.
-
-    A provider converts any other form row by row in Python, which is slower.
-    """
-
-    def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        self._labels = labels
-        self._ranking = ranking.select(Run.columns)
-        self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
-
-    def make_qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
-        labels = self._labels.with_columns(labelling.relevance)
-        return labels.to_pandas() if as_frame else self._make_dict(labelling, clip_for_trec_eval(labels), "relevance")
-
-    def make_run(self, *, as_frame: bool) -> Any:
-        return self._ranking.to_pandas() if as_frame else self._make_dict(None, self._ranking, "score")
-
-    def _make_dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-        if key not in self._dicts:
-            self._dicts[key] = to_nested_dict(frame, value)
-        return self._dicts[key]
-
-
-def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
-    provider = request.provider
-    as_frame = provider.NAME in _AT_ONCE
-    # pyndeval reads subtopics from column 2, which dicts lack
-    qrels = forms.make_qrels(request.labelling, as_frame=as_frame or provider.NAME == "pyndeval")
-    run = forms.make_run(as_frame=as_frame)
+def _call_provider(request: _Request, qrels: Any, run: Any) -> Iterable[ir_measures.Metric]:
     try:
-        return list(provider.iter_calc(list(request.named), qrels, run))
+        return list(request.provider.iter_calc(list(request.named), qrels, run))
     except Exception as error:
-        if provider.NAME == "runtime":  # a user's function: the user needs its traceback
+        if request.provider.NAME == "runtime":  # a user's function: the user needs its traceback
             raise
         raise MeasureError(
-            f"{', '.join(map(str, request.named))}: provider {provider.NAME} of ir_measures fails on this input "
+            f"{', '.join(map(str, request.named))}: provider {request.provider.NAME} of ir_measures fails on this input "
             f"({type(error).__name__}: {error}); leave the measure out"
         ) from error
+
+
+def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
+    """Return the provider that the user named, or the choice of ir_measures."""
+    known = ir_measures.providers.registry
+    if provider is not None and provider not in known:
+        raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
+    candidates = ir_measures.DefaultPipeline.providers if provider is None else [known[provider]]
+    able = [one for one in candidates if one.supports(measure)]
+    chosen = next((one for one in able if one.is_available()), None)
+    if chosen is None:
+        whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
+        ways = " or ".join(one.install_instructions() or one.NAME for one in able)
+        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for those allowed"
+        raise MeasureError(f"{measure}: {whom} computes it {remedy}")
+    return chosen
+
+
+def check_provider(
+    provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
+) -> None:
+    """Raise `MeasureError` for input that makes a provider crash or return a wrong value."""
+    names = ", ".join(map(str, measures))
+    if provider.NAME == "pytrec_eval":
+        _check_pytrec_eval(measures, labels)
+    if provider.NAME == "gdeval":
+        _check_gdeval(names, labels, ranking)
+    if provider.NAME == "ranx":
+        _check_ranx(names, labels, ranking)
+
+
+def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:
+    low = labels.get_column("relevance").filter(labels.get_column("relevance") < LOWEST_LABEL)
+    for measure in measures if len(low) else []:
+        judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
+        if judged_only or measure.NAME in ("Bpref", "infAP"):
+            raise MeasureError(
+                f"{measure} needs to know the unjudged documents, and the qrels have the label {low[0]:g}. trec_eval "
+                "treats negative labels as unjudged, and fails below -1. Map the labels."
+            )
+    if not any(measure.NAME == "Bpref" for measure in measures):
+        return
+    # bpref of trec_eval writes outside its memory for queries with only negative labels, and crashes or hangs
+    below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
+    if len(below_zero):
+        query_id = below_zero.get_column("query_id").sort()[0]
+        raise MeasureError(
+            f"Bpref: query {query_id!r} has only negative labels, and pytrec_eval crashes on it; leave Bpref out, or remove "
+            "the labels of this query"
+        )
+
+
+def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+    """Refuse ids and labels that gdeval cannot read.
+
+    gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on other query ids that are not numbers.
+    """
+    query_ids = pl.concat([labels.get_column("query_id"), ranking.get_column("query_id")]).unique().sort()
+    odd = query_ids.filter(~query_ids.str.contains(r"^(0|[1-9][0-9]{0,14})$"))
+    if len(odd):
+        raise MeasureError(
+            f"{names}: gdeval needs numbers as query ids, not {odd[0]!r}. Number the queries; or, for exponential gain and "
+            "labels up to 3, write nDCG(gains={1:1,2:3,3:7}), which goodgain computes itself."
+        )
+    high = labels.get_column("relevance").filter(labels.get_column("relevance") > _GDEVAL_MOST)
+    if len(high):
+        raise MeasureError(
+            f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and the qrels have {high[0]:g}; map the labels"
+        )
+    doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
+    blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
+    if len(blank):
+        raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave the measure out")
+
+
+def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+    import pandas as pd
+
+    if int(pd.__version__.split(".")[0]) >= 3:
+        raise MeasureError(
+            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+        )
+    judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
+    if judged != found:
+        raise MeasureError(
+            f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
+            f"{min(judged ^ found)!r} is in only one of them; name no provider"
+        )
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """The form of a provider's labels: unchanged, 1 if label >= `rel` and else 0, or times `scale`."""
+
+    rel: float | None = None
+    scale: int = 1
+    whole: bool = True
+
+    @property
+    def relevance(self) -> pl.Expr:
+        """The column of labels for the provider."""
+        label = pl.col("relevance")
+        if self.rel is not None:
+            return (label >= self.rel).cast(pl.Int64)
+        return (label * self.scale).round().cast(pl.Int64) if self.whole else label
+
+
+def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
+    """Return the measure to ask a provider for, and the form of its labels.
+
+    Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
+
+    - With a `rel`: 1 if label >= rel, else 0.
+    - Linear nDCG: the labels times the power of ten that makes them whole, which does not change the value.
+    - A function that the user defined: unchanged.
+    - Any other: an error.
+    """
+    if fractional.is_empty():
+        return measure, Labelling()
+    if hasattr(measure, "runtime_impl"):
+        return measure, Labelling(whole=False)
+    rel = measure["rel"] if "rel" in measure.SUPPORTED_PARAMS else None
+    if isinstance(rel, (int, float)):
+        return measure(rel=1), Labelling(rel=rel)
+    if "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+        return measure, Labelling(rel=1)  # the value of NumRet does not depend on labels
+    if measure.NAME == "nDCG" and measure["dcg"] == "log2" and "gains" not in measure.params:
+        return measure, Labelling(scale=_find_scale(measure, fractional))
+    raise MeasureError(
+        f"{measure} needs whole labels, and the qrels have the label {fractional[0]:g}; "
+        "round the labels, or ask for measures with rel=, linear nDCG or the good-gain measures"
+    )
+
+
+def _find_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
+    decimals = {label: -int(decimal.Decimal(repr(label)).as_tuple().exponent) for label in fractional.unique()}
+    scale: int = 10 ** max(decimals.values())
+    if scale * max(map(abs, decimals)) > _LARGEST_SCALED:
+        raise MeasureError(
+            f"{measure}: the label {max(decimals, key=lambda label: decimals[label])!r} has too many decimals for "
+            "trec_eval; round the labels to three decimals"
+        )
+    return scale

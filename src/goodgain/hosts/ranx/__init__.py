@@ -24,8 +24,7 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import MeasureError, notice
-from goodgain.hosts.ranx.metrics import Given, parse_metric
-from goodgain.hosts.ranx.report import Report
+from goodgain.hosts.ranx.metrics import Given, Report, parse_metric
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
 from goodgain.measures.names import HOST_NAMES
 

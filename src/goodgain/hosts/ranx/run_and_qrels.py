@@ -17,9 +17,6 @@ import goodgain.formats as formats
 from goodgain.errors import InputError, notice
 from goodgain.formats.label_rules import count_differing_labels
 
-Codes = np.ndarray[Any, np.dtype[np.uint32]]
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
-
 
 def _refuse_call(why: str) -> Any:
     """Return a method that raises an error: ranx's own method would change the data for ranx's metrics only."""
@@ -107,8 +104,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 
     def to_typed_list(self) -> Any:
         """Return the form for ranx's metrics; with labels by iteration, it has the largest label of each document."""
-        differing = count_differing_labels(self.judged.frame) if self.judged.labels else 0
-        if differing:
+        if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
                 f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "
                 "differ. To use the label of the first occurrence, call goodgain.evaluate."
@@ -155,12 +151,7 @@ def find_judgments(qrels: Any) -> formats.Qrels:
 # ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each new width of the longest
 # id. It reads them in Python at 0.1 ms per id. Here an array of code points carries all ids, both ways.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return {query_id: {doc_id: value}} as a typed dict of ranx.
-
-    Args:
-        rows: query_id, doc_id and a number, each (query, document) once; integers stay integers.
-        query_ids: all queries, also those without a row; at least one.
-    """
+    """Return rows of query_id, doc_id and a number as a typed dict of ranx; of at least one query, also of those without a row."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
@@ -177,16 +168,13 @@ def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
-    return pl.DataFrame([query_ids, _decode_texts(codes, lengths).alias("doc_id"), pl.Series(value, values)])
-
-
-def _decode_texts(codes: Codes, lengths: Numbers) -> pl.Series:
     characters = codes.tobytes().decode("utf-32-le").encode()
-    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    widths = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
+    starts = np.concatenate([[0], np.cumsum(widths)])
     offsets = starts[np.concatenate([[0], np.cumsum(lengths)])].astype(np.int64)
     array = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(characters))
-    return pl.Series(pl.from_arrow(array), dtype=pl.String)
+    doc_ids = pl.Series("doc_id", pl.from_arrow(array), dtype=pl.String)
+    return pl.DataFrame([query_ids, doc_ids, pl.Series(value, values)])
 
 
 @njit(cache=True)

@@ -1,14 +1,15 @@
-"""DCG and RBP over a whole session, with discounts by iteration and by rank: each measure is one declaration."""
+"""DCG, RBP and the cube test of TREC Dynamic Domain over a whole session: each measure is one declaration."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import Declaration, SessionMeasure, declare
+from goodgain.measures.declaration import Declaration, declare
 from goodgain.measures.good_gain import AT_I
 from goodgain.measures.not_in_ir_measures import MAX_REL
 from goodgain.measures.session_measures import Searches
@@ -18,7 +19,6 @@ _JIANGS_K = 9
 
 
 def _weigh(parameters: dict[str, Any]) -> pl.Expr:
-    """Return the weight of a rank in an iteration."""
     rank, iteration, b, bq = pl.col("rank"), pl.col("iteration"), float(parameters["b"]), float(parameters["bq"])
     if parameters["conv"] == "dd":
         return 1 / ((1 + rank.log(b)) * (1 + iteration.log(bq)))
@@ -70,11 +70,6 @@ def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.Data
     return weights.select("weight", K=pl.lit(number, pl.Int64), place=pl.int_range(1, pl.len() + 1))
 
 
-def _average_dcg(searches: Searches) -> pl.DataFrame:
-    values = _compute_dcg(searches).join(searches.lengths, on="query_id")
-    return values.select("query_id", value=pl.col("value") / pl.col("T"))
-
-
 def _compute_rbp(searches: Searches) -> pl.DataFrame:
     b, p, max_rel = (float(searches.parameters[name]) for name in ("b", "p", "max_rel"))
     onwards, down = (p - b * p) / (1 - b * p), b * p
@@ -102,20 +97,13 @@ _CONV = {
 _DD = "TREC Dynamic Domain 2017, sDCG and nsDCG of its scorer"
 _JIANG = "conv='jiang': Järvelin et al., ECIR 2008, in the form of Jiang and Allan, ICTIR 2016"
 _COMMON = {
-    "better": "up",
     "bounds": ("0", ""),
     "family": "session",
     "own": AT_I | _CONV,
     "source": f"{_DD}; {_JIANG}",
     "by_iteration": True,
 }
-
-
-def _declare(*parts: Any, **details: Any) -> SessionMeasure:
-    made: SessionMeasure = declare(DECLARED, _COMMON, *parts, **details)
-    return made
-
-
+_declare = partial(declare, DECLARED, _COMMON)
 SessionDCG = _declare(
     "SessionDCG",
     "Session DCG",
@@ -138,7 +126,9 @@ SessionDCGq = _declare(
     "SessionDCGq",
     "Session DCG per iteration",
     "SessionDCG@i / iterations up to i, iterations without results included",
-    _average_dcg,
+    lambda searches: (
+        _compute_dcg(searches).join(searches.lengths, on="query_id").select("query_id", pl.col("value") / pl.col("T"))
+    ),
     own=AT_I | _CONV | {"conv": ParamInfo(**{**vars(_CONV["conv"]), "default": "jiang"})},
     example=("SessionDCGq@2", 7.3299158704764995),
     source="sDCG/q: Kanoulas et al., SIGIR 2011, in the form of Jiang and Allan, ICTIR 2016",
@@ -163,4 +153,87 @@ SessionRBP = _declare(
     source="Lipani, Carterette and Yilmaz, ICTIR 2019, recalled and not compared with the paper",
     remark="a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
     "it is RBP of the first iteration",
+)
+
+_SUBTOPIC = ["query_id", "subtopic"]
+_PLACE = ["query_id", "iteration", "rank"]
+
+
+def _walk(searches: Searches) -> pl.DataFrame:
+    """Return query_id, speed: CT after each document, for queries with a label above 0."""
+    gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
+    rows, positive = searches.label_rows(), searches.find_positive(by_subtopic=True)
+    new = rows.filter("is_new")
+    if searches.qrels.has_subtopics:
+        new = new.drop("relevance").join(positive, on=["query_id", "doc_id"], maintain_order="left")
+    else:
+        new = new.filter(pl.col("relevance") > 0).with_columns(subtopic=pl.lit(""))
+    step = pl.lit(gamma).pow(pl.int_range(1, pl.len() + 1).over(_SUBTOPIC)) * pl.col("relevance")
+    filled = new.with_columns(step=step).with_columns(filled=pl.col("step").cum_sum().over(_SUBTOPIC).clip(0, height))
+    added = pl.col("filled") - pl.col("filled").shift(fill_value=0.0).over(_SUBTOPIC)
+    steps = filled.with_columns(added=added).group_by(_PLACE, maintain_order=True).agg(pl.col("added").sum())
+    # An iteration without results counts as a document without relevance.
+    upto = searches.iterations.join(searches.lengths, on="query_id").filter(pl.col("iteration") <= pl.col("T"))
+    places = upto.select("query_id", "iteration").join(rows, on=["query_id", "iteration"], how="left").sort(_PLACE)
+    walked = places.join(steps, on=_PLACE, how="left", maintain_order="left")
+    subtopics = positive.group_by("query_id").agg(subtopics=pl.col("subtopic").n_unique())
+    gain = pl.col("added").fill_null(0.0).cum_sum().over("query_id") / pl.col("subtopics")
+    walked = walked.join(subtopics, on="query_id", how="inner", maintain_order="left")
+    return walked.select("query_id", speed=gain / height / pl.col("iteration"))
+
+
+def _compute_speed(searches: Searches) -> pl.DataFrame:
+    return _walk(searches).group_by("query_id", maintain_order=True).agg(value=pl.col("speed").last())
+
+
+def _normalise_speed(searches: Searches) -> pl.DataFrame:
+    gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
+    positive = searches.find_positive(by_subtopic=True)
+    place = pl.int_range(pl.len()).over(_SUBTOPIC)
+    best = positive.sort(*_SUBTOPIC, "relevance", descending=[False, False, True]).with_columns(place=place)
+    step = pl.lit(gamma).pow(pl.col("place")) * pl.col("relevance")
+    reached = best.filter(pl.col("place") <= 5 * pl.col("K")).group_by(*_SUBTOPIC, "K", maintain_order=True)
+    bound = reached.agg(filled=step.sum().clip(0, height)).group_by("query_id", "K", maintain_order=True)
+    bounds = bound.agg(bound=pl.col("filled").mean() / height)
+    values = _compute_speed(searches).join(bounds, on="query_id")
+    return values.select("query_id", value=pl.col("value") / (pl.col("bound") / pl.col("K")))
+
+
+_OF_CUBES = {
+    "bounds": ("0", "1"),
+    "source": "TREC Dynamic Domain 2017, ct, act and nct of its scorer",
+    "own": AT_I
+    | {
+        "gamma": ParamInfo(dtype=(int, float), default=0.5, desc="discount of each further document of a subtopic"),
+        "height": ParamInfo(dtype=(int, float), default=5, desc="gain that fills a subtopic"),
+    },
+    "remark": "labels count linearly, negative ones 0, and rel has no effect; qrels without subtopics are one subtopic; a document "
+    "that comes again adds nothing",
+}
+_declare_cube = partial(_declare, **_OF_CUBES)
+CT = _declare_cube(
+    "CT",
+    "Cube Test",
+    "gain / (height * iterations up to i): the n-th document of a subtopic adds gamma^n label until the sum reaches height, "
+    "and the gain is the mean of these sums over subtopics with a label above 0",
+    _compute_speed,
+    example=("CT@2", 0.2),
+)
+ACT = _declare_cube(
+    "ACT",
+    "Average Cube Test",
+    "mean over the results up to i of the value of CT after that result; an iteration without results counts as one result",
+    lambda searches: _walk(searches).group_by("query_id", maintain_order=True).agg(value=pl.col("speed").mean()),
+    example=("ACT@2", 0.2416666666666667),
+)
+nCT = _declare_cube(  # noqa: N816  # the n of nDCG
+    "nCT",
+    "Normalised Cube Test",
+    "CT@i / bound: the labels of each subtopic by descending size, the first 5 i + 1 of them, the n-th with gamma^(n-1), at most "
+    "height; their mean over subtopics / (height * i)",
+    _normalise_speed,
+    bounds=("0", ""),
+    example=("nCT@2", 0.4444444444444445),
+    remark="the bound divides by i, CT by the iterations that the query has, so a value can be above 1; qrels without "
+    "subtopics are one subtopic",
 )
