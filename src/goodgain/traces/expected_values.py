@@ -27,7 +27,6 @@ def format_place(at: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """Return a short description of a value, for an error."""
     match value:
         case None:
             return "null"
@@ -62,7 +61,6 @@ def expect_list(value: Any, at: str) -> list[Any]:
 
 
 def expect_object(value: Any, at: str) -> dict[str, Any]:
-    """Return a JSON object."""
     if not isinstance(value, dict):
         raise unexpected_value(at, "an object", value)
     return value
@@ -76,10 +74,7 @@ def expect_text(value: Any, at: str) -> str:
 
 
 def expect_optional_text(value: Any, at: str) -> str | None:
-    """Return a text, or None for null."""
-    if value is None or isinstance(value, str):
-        return value
-    raise unexpected_value(at, "text", value)
+    return None if value is None else expect_text(value, at)
 
 
 def as_word(value: Any, default: str = "") -> str:
@@ -94,13 +89,10 @@ def as_word(value: Any, default: str = "") -> str:
 
 def expect_id(value: Any, at: str) -> str | None:
     """Return an id as text, from text or a whole number; None for null and for an empty text."""
-    if isinstance(value, str):
-        return value or None
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise unexpected_value(at, "an id (text or a whole number)", value)
+    found = id_or_none(value)
+    if found is None and value is not None and not isinstance(value, str):
+        raise unexpected_value(at, "an id (text or a whole number)", value)
+    return found
 
 
 def as_number(value: Any) -> float | None:

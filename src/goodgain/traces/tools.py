@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -99,6 +100,7 @@ _PASSED_KEYS = (
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
 
 
+@lru_cache(maxsize=4096)
 def _normalise_name(name: str) -> str:
     """Return the key of a name in the table: without its MCP server, in lower case, without punctuation."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
@@ -110,6 +112,7 @@ _TABLE: dict[str, Decision] = {
 _DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
+@lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
     """Return the kind of a tool, by the table or else by the words of its name.
 
@@ -140,14 +143,9 @@ def hands_over(name: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def _split_name(name: str) -> list[str]:
     return [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
-
-
-@lru_cache(maxsize=4096)
-def _calls_other_tools(name: str) -> bool:
-    words = set(_split_name(name))
-    return words <= _CALL_WORDS | _CALLED_WORDS and all(map(words.intersection, (_CALL_WORDS, _CALLED_WORDS)))
 
 
 def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
@@ -156,7 +154,10 @@ def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
     >>> _find_called_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
     ('search_wiki', {'query': 'dunes'})
     """
-    if not _calls_other_tools(name) or not isinstance(asked := parse_if_json(arguments), dict):
+    words = set(_split_name(name))
+    if not words & _CALL_WORDS or not words & _CALLED_WORDS or not words <= _CALL_WORDS | _CALLED_WORDS:
+        return None
+    if not isinstance(asked := parse_if_json(arguments), dict):
         return None
     held = {_normalise_name(key): value for key, value in reversed(asked.items())}
     called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
@@ -171,7 +172,6 @@ def is_known_tool(name: str) -> bool:
     return key in _TABLE and key not in _DOUBTFUL_KEYS
 
 
-@lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
     """Return whether a tool of this name searches documents; searches of code do not count.
 
@@ -179,17 +179,6 @@ def is_search_tool(name: str) -> bool:
     [True, False, False, False]
     """
     return decide_tool(name) == SEARCH
-
-
-@lru_cache(maxsize=4096)
-def is_open_tool(name: str) -> bool:
-    """Return whether a tool of this name opens a document."""
-    return decide_tool(name) == OPEN
-
-
-@lru_cache(maxsize=4096)
-def _find_needed_argument(name: str) -> str | None:
-    return _SEARCHES_WITH.get(_normalise_name(name))
 
 
 def has_answer(name: str) -> bool:
@@ -208,6 +197,7 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     return NOT_SEARCH
 
 
+@dataclass(frozen=True)
 class ChosenTools:
     """Decides which tools search: it is called with a name. A class, because other processes must unpickle it.
 
@@ -216,9 +206,8 @@ class ChosenTools:
         rule: decides on any other tool; None: it is not a search.
     """
 
-    def __init__(self, decisions: dict[str, Decision], rule: ToolPredicate | None) -> None:
-        self.decisions = decisions
-        self.rule = rule
+    decisions: dict[str, Decision]
+    rule: ToolPredicate | None
 
     @property
     def is_default(self) -> bool:
@@ -236,9 +225,8 @@ class ChosenTools:
         return found == SEARCH if found is not None else self.rule is not None and self.rule(name)
 
     def opens(self, name: str) -> bool:
-        """Return whether a tool opens a document."""
         found = self.find(name)
-        return found == OPEN if found is not None else is_open_tool(name) and not self(name)
+        return found == OPEN if found is not None else decide_tool(name) == OPEN and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
         """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself."""
@@ -252,7 +240,7 @@ class ChosenTools:
         """
         if not self(name):
             return False
-        needed = _find_needed_argument(name)
+        needed = _SEARCHES_WITH.get(_normalise_name(name))
         if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
             return True
         asked = parse_if_json(arguments)
