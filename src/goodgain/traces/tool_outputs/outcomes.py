@@ -88,7 +88,6 @@ class Outcome(NamedTuple):
         return len(set(self.overlooked) - read)
 
     def add_overlooked_names(self, names: Iterable[str]) -> Outcome:
-        """Return the outcome with more names of values that look like results."""
         return self._replace(overlooked=(*self.overlooked, *names))
 
 
@@ -145,7 +144,6 @@ def brings_no_page(output: Any) -> bool:
 
 
 def has_error(item: dict[str, Any]) -> bool:
-    """Return whether an object reports an error."""
     names = ("error", "errormessage", "errorcode")
     return any(name in names and item[key] for key, name in normalise_keys(tuple(item)))
 

@@ -52,21 +52,14 @@ _LISTED = "listed"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
-    """Return whether a field of a log that its format does not read looks like a search.
-
-    It does if a key is the name of a search tool, if an object in it names a search tool, has a query or answers a call,
-    or if it has results.
-    """
+    """Return whether a field of a log that its format does not read looks like a search: it has results, or a call."""
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
-    field = {key: value}
-    if any(True for _ in find_overlooked_objects(field, [])):
-        return True
-    return holds_call(field)
+    return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether an object in a value names a search tool, has a query or answers a call."""
+    """Return whether an object in a value has the name of a search tool, a query or the answer to a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
@@ -229,5 +222,4 @@ def _split_form(line: str) -> tuple[str, str | None]:
 
 
 def _strip_sentence(url: str) -> str:
-    """Return an address without the signs that end a sentence or a bracket."""
     return url.rstrip(_AFTER_URL)

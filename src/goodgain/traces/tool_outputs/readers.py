@@ -188,9 +188,7 @@ class _OutputReader(NamedTuple):
             return self.read_text(value, depth)
         if isinstance(value, list):
             return self.read_list(value, depth)
-        if isinstance(value, dict):
-            return self.read_single_object(value, depth)
-        return UNPARSED
+        return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
@@ -329,7 +327,7 @@ class _OutputReader(NamedTuple):
             outcome = join_outcomes(outcomes) if is_read else UNPARSED
             if outcome.status != "empty" or not has_error(item):
                 return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
-        is_whole = not any(True for _ in find_overlooked_objects(item, []))
+        is_whole = not any(find_overlooked_objects(item, []))
         if is_whole and says_nothing_found(item):
             return EMPTY
         if has_error(item):
@@ -345,7 +343,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object with an id holds results and is not one itself, such as a service's answer."""
     keys = make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
-    return not own and any(True for _ in find_overlooked_objects(item, []))
+    return not own and any(find_overlooked_objects(item, []))
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:

@@ -69,11 +69,6 @@ def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((key, normalise_key(key)) for key in keys)
 
 
-def _make_field_name(key: str) -> str:
-    """Return a key as the name of a field: `FileId`, `fileId`, `file id` -> `file_id`."""
-    return snake_case(key, separators=_SIGNS)
-
-
 class KeyPlan(NamedTuple):
     """How to read objects with one set of keys.
 
@@ -107,13 +102,13 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
         for place, (field, found) in enumerate(fields.items())
         for key in found
     ]
-    steps += [(list(fields).index("url"), key, _read_source, False) for key in find(("source",))]
+    steps += [(list(fields).index("url"), key, _READERS["source"], False) for key in find(("source",))]
     containers = find(_CONTAINERS)
     read = {*containers, *(step[1] for step in steps)}
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
-        if key not in read and (name := _make_field_name(key)) and name not in _DROPPED
+        if key not in read and (name := snake_case(key, separators=_SIGNS)) and name not in _DROPPED
     )
     return KeyPlan(fields, tuple(steps), containers, others)
 
@@ -187,11 +182,6 @@ def _read_url(value: Any, at: str) -> str | None:
     raise unexpected_value(at, "a URL as text", value)
 
 
-def _read_source(value: Any, at: str) -> str | None:
-    """Return an address; a site's name is a field."""
-    return value if isinstance(value, str) and value.startswith(_WEB) else None
-
-
 def _read_snippet(value: Any, at: str) -> str | None:
     text = value if isinstance(value, str) else join_texts(value)
     if not text or (text.startswith(_WEB) and len(text) < 2048 and " " not in text):
@@ -200,11 +190,11 @@ def _read_snippet(value: Any, at: str) -> str | None:
 
 
 def _read_type(value: Any, at: str) -> str | None:
-    name = _make_field_name(value) if isinstance(value, str) else None
+    name = snake_case(value, separators=_SIGNS) if isinstance(value, str) else None
     return None if not name or name in _NOT_DOCUMENT_TYPES else name
 
 
-#: The reader of each field of a Result: value, place for errors -> value.
+#: The reader of each field of a Result, and of `source`: value, place for errors -> value.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "doc_id": expect_id,
     "url": _read_url,
@@ -212,6 +202,8 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "snippet": _read_snippet,
     "score": lambda value, at: as_number(value),
     "type": _read_type,
+    # An address; the name of a site is another field.
+    "source": lambda value, at: value if isinstance(value, str) and value.startswith(_WEB) else None,
 }
 #: The fields that use a text unchanged, without their reader.
 _TEXTS = {"doc_id", "title"}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.model import Pairs, Result
+from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
 from goodgain.traces.tool_outputs.text_lists import (
@@ -50,6 +50,7 @@ _JINA_LABELS = {
     "Published Time": "published",
     "Date": "published",
 }
+_NEWS_NOTES = {"date": "published", "source": "source"}
 _LINKS = "Links: ["
 #: `[1] title (uri)`, below the line `Sources:`.
 _SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
@@ -245,19 +246,13 @@ def read_duckduckgo(text: str) -> list[Result] | None:
         url, _, notes = text[link + len(", link: ") : end].partition(", ")
         if title < 0 or not is_url(url):
             return None
-        fields = _read_notes(notes)
+        named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
+        fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
         snippet = text[at:title].strip() or None
         name = text[title + len(", title: ") : link].strip() or None
         results.append(Result(len(results) + 1, url=url, title=name, snippet=snippet, fields=fields))
         at = end + len(between)
     return results or None
-
-
-def _read_notes(text: str) -> Pairs:
-    """Read `date: d, source: s` after the address of a news article."""
-    notes = (note.partition(": ") for note in text.split(", "))
-    names = {"date": "published", "source": "source"}
-    return tuple((names[name], value) for name, _, value in notes if name in names and value)
 
 
 def _begin_doc(lines: list[str], index: int) -> Entry | None:
