@@ -62,9 +62,8 @@ def to_run(
     rows = _sort_rows(_choose_run(_select_columns(open_results(results)), system, replicate))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
-    if not rows.select(
-        found.all()
-    ).item():  # keep one row of an iteration without results, or of a query without a search
+    # Keep one row of an iteration without results, or of a query without a search.
+    if not rows.select(found.all()).item():
         is_idle = (pl.len().over("query_id") == pl.len().over("group")) & (pl.col("iteration") == 0)
         nothing = ~found.any().over("group") & is_first & (is_idle | (pl.col("iteration") > 0))
         rows = rows.filter(found | nothing)

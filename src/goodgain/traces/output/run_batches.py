@@ -29,8 +29,8 @@ from goodgain.files.writing import (
 )
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
+from goodgain.traces.output.frames_of_traces import finish_uses, tabulate_uses
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
-from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
 from goodgain.traces.reading.query_ids import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
@@ -59,7 +59,6 @@ class OutputFiles(NamedTuple):
 
     @property
     def is_one_run(self) -> bool:
-        """Whether all rows go into one run."""
         return PLACEHOLDER not in self.run.name
 
     @property
@@ -189,16 +188,10 @@ class BatchConverter:
 
 
 class OutputWriter:
-    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error.
-
-    Attributes:
-        runs: the file of each run, by the run's label.
-        rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication.
-    """
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
 
     def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: Outputs) -> None:
-        self.runs: dict[str, Path] = {}
+        self.runs: dict[str, Path] = {}  # by their labels
         self.rows = self.deduplicated = 0
         self._stack = stack
         self._files = files
@@ -213,9 +206,14 @@ class OutputWriter:
         self._one_time = 0
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
-        """Write a batch."""
-        if self._files.is_one_run:
-            self._check_one_run(summary)
+        chosen = self._list_chosen_runs(summary)
+        if self._files.is_one_run and len(chosen) > 1:
+            first, second = (name.label or "one without a name" for name in chosen[:2])
+            what = "systems" if len({name.system for name in chosen}) > 1 else "runs of a system"
+            raise InputError(
+                f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with "
+                f"{spell('system')}, or put {PLACEHOLDER} into the name of the output"
+            )
         for name, run in batch.runs:
             self._open_run(name)(run)
             self.rows += run.rows
@@ -253,7 +251,14 @@ class OutputWriter:
             elif name == "uses":
                 rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
-                rows = _widen_outcomes(self._name_as_runs(rows), path)
+                if rows.is_empty():
+                    notice(
+                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
+                    )
+                names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+                index = ["query_id", "system", "replicate"]
+                rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
+                rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
             self._appends[path](encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -265,17 +270,6 @@ class OutputWriter:
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
-
-    def _check_one_run(self, summary: Summary) -> None:
-        names = self._list_chosen_runs(summary)
-        if len(names) < 2:
-            return
-        first, second = (name.label or "one without a name" for name in names[:2])
-        what = "systems" if len({name.system for name in names}) > 1 else "runs of a system"
-        raise InputError(
-            f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with {spell('system')}, "
-            f"or put {PLACEHOLDER} into the name of the output"
-        )
 
     def _open_run(self, name: RunName) -> Append:
         label = name.label or DEFAULT_TAG
@@ -337,15 +331,6 @@ class OutputWriter:
                 "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
             )
         warn_of_escaped_ids(self._escaped, self._files.run)
-
-
-def _widen_outcomes(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return a row for each query, system and replicate, with a column for each outcome."""
-    if rows.is_empty():
-        notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
-    names = rows.get_column("outcome").unique(maintain_order=True).to_list()
-    wide = rows.pivot("outcome", on_columns=names, index=["query_id", "system", "replicate"], values="value")
-    return wide.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else wide
 
 
 def _make_file_name(name: str) -> str:

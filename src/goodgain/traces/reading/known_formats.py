@@ -81,7 +81,6 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 
 
 def get_format(name: str) -> Format:
-    """Return the format of a name."""
     known = formats()
     if not isinstance(name, str) or name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")

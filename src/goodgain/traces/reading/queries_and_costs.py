@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -46,9 +45,19 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
         call.name_called_tool(options.tool_rule)
     turns_read = len(trace.turns)
-    used = _choose_turns(trace, options)
-    if options.query_text is not None:
-        _set_question(trace, used[0], options.query_text)
+    if options.turns == "joined":
+        trace.turns = [_join_turns(trace.turns)]
+    used = [trace.turns[-1]] if options.turns == "last" else trace.turns
+    if options.turns == "searching":
+        searching = (turn for turn in reversed(trace.turns) if _count_searches(turn, options))
+        used = [next(searching, trace.turns[-1])]
+    if options.query_text is not None:  # it is the question, instead of what the user said
+        text = follow_path(trace.record, options.query_text)
+        if not isinstance(text, str) or not text.strip():
+            remedy = f"give another path with {spell('query_text')}"
+            raise InputError(f"{format_place(trace.at)}: has no text at {options.query_text}; {remedy}")
+        for turn in trace.turns:
+            turn.user_text, turn.asked = text if turn is used[0] else "", None
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     count_unknown(trace.unknown, options, summary)  # of traces that are read
     summary.traces += 1
@@ -59,26 +68,16 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
     elsewhere = sum(_count_searches(turn, options) for turn in others)
     summary.searches_elsewhere += elsewhere
-    is_idle = [not query.iterations and not query.left_out for query in read]
-    idle = sum(is_idle)
-    for turn in (turn for turn, is_one in zip(used, is_idle, strict=True) if is_one):
+    idle = [query.turn for query in read if not query.iterations and not query.left_out]
+    for turn in idle:
         calls = (call for step in turn.steps for call in step.calls if hands_over(call.tool))
-        for call in islice(calls, 1):
-            summary.count("handed_over", f"{call.tool} at {format_place(call.at)}")
+        if (handing := next(calls, None)) is not None:
+            summary.count("handed_over", f"{handing.tool} at {format_place(handing.at)}")
     if elsewhere:
-        summary.queries_searched_earlier += idle
+        summary.queries_searched_earlier += len(idle)
     else:
-        summary.without_search += idle
+        summary.without_search += len(idle)
     return read
-
-
-def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
-    if options.turns == "joined":
-        trace.turns = [_join_turns(trace.turns)]
-    if options.turns in ("all", "joined"):
-        return trace.turns
-    searching = (turn for turn in reversed(trace.turns) if options.turns == "last" or _count_searches(turn, options))
-    return [next(searching, trace.turns[-1])]
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
@@ -100,16 +99,6 @@ def _join_turns(turns: list[Turn]) -> Turn:
         cited=[one for turn in turns for one in turn.cited],
         opens_are_known=all(known) if known else None,
     )
-
-
-def _set_question(trace: Trace, used: Turn, path: str) -> None:
-    """Make the text of a field the question of a trace, instead of what the user said in its turns."""
-    text = follow_path(trace.record, path)
-    if not isinstance(text, str) or not text.strip():
-        remedy = f"give another path with {spell('query_text')}"
-        raise InputError(f"{format_place(trace.at)}: has no text at {path}; {remedy}")
-    for turn in trace.turns:
-        turn.user_text, turn.asked = text if turn is used else "", None
 
 
 def _count_searches(turn: Turn, options: ReadOptions) -> int:

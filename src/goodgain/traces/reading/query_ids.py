@@ -53,7 +53,6 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Question:
-        """Return the question of a single text."""
         return cls.of_turns([text])[0]
 
     @classmethod
@@ -62,7 +61,9 @@ class Question(NamedTuple):
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
-        for text in map(_collapse, texts):
+        for text in texts:
+            text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+            text = " ".join(text.casefold().split())
             if not text:
                 questions.append(cls())
                 continue
@@ -72,13 +73,6 @@ class Question(NamedTuple):
             key = hashlib.blake2b(encoded, digest_size=_KEY_SIZE).digest()
             questions.append(cls(text[:_QUOTED], key, said.digest()))
         return questions
-
-
-def _collapse(text: str) -> str:
-    """Return a text with its white space, case and Unicode form normalised."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return " ".join(text.casefold().split())
 
 
 class NamedQuery(NamedTuple):
@@ -99,10 +93,6 @@ class NamedQuery(NamedTuple):
     def has_given_id(self) -> bool:
         """Whether the caller gave this id: it is neither changed nor checked against questions."""
         return self.source in ("path", "constant", "function", "table")
-
-
-#: The queries of each run, by their ids.
-_Runs = dict[RunName, dict[str, NamedQuery]]
 
 
 def read_query_ids(source: Any) -> QueryIds:
@@ -180,7 +170,7 @@ class QueryNames:
     """
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
-        self._runs: _Runs = {}
+        self._runs: dict[RunName, dict[str, NamedQuery]] = {}
         self._first: dict[str, str] = {}  # the place of the first query of each source
         #: The new ids of equal queries of several runs, after all are read.
         self.new_ids: dict[str, str] = {}
@@ -188,7 +178,6 @@ class QueryNames:
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
     def add(self, query: NamedQuery) -> None:
-        """Add a query."""
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
             system, replicate = query.run
@@ -213,12 +202,13 @@ class QueryNames:
         Queries with one id are one query. So are queries of different runs with one question, unless a run has the
         question twice. The first run keeps its ids.
         """
-        for query in (query for queries in self._runs.values() for query in queries.values()):
+        queries = [query for of_run in self._runs.values() for query in of_run.values()]
+        for query in queries:
             if query.source == "ignored":
                 summary.count("own_ids", query.query_id)
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
-        self.new_ids = _join_queries(self._runs, summary) if len(self._runs) > 1 else {}
+        self.new_ids = _join_queries(queries, summary) if len(self._runs) > 1 else {}
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
@@ -304,17 +294,16 @@ def _check_id(value: Any, trace: Trace, what: str) -> str:
     return check_name(str(value), "query")
 
 
-def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:
-    _check_equal_ids(runs)
-    ids = _join_by_question(runs)
-    _check_new_ids(runs, ids)
-    several_systems = len({run.system for run in runs}) > 1
+def _join_queries(queries: list[NamedQuery], summary: Summary) -> dict[str, str]:
+    _check_equal_ids(queries)
+    ids = _join_by_question(queries)
+    _check_new_ids(queries, ids)
+    several_systems = len({query.run.system for query in queries}) > 1
     summary.joined_runs = "systems" if several_systems else "runs"
     found_by: dict[str, set[str | None]] = {}
-    for run, queries in runs.items():
-        for query_id in queries:
-            of = run.system if several_systems else run.replicate
-            found_by.setdefault(ids.get(query_id, query_id), set()).add(of)
+    for query in queries:
+        of = query.run.system if several_systems else query.run.replicate
+        found_by.setdefault(ids.get(query.query_id, query.query_id), set()).add(of)
     renamed = set(ids.values())
     for query_id, found in found_by.items():
         if found != {EARLIER.system}:
@@ -324,9 +313,9 @@ def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:
     return ids
 
 
-def _check_equal_ids(runs: _Runs) -> None:
+def _check_equal_ids(queries: list[NamedQuery]) -> None:
     first: dict[str, NamedQuery] = {}
-    for query in (query for queries in runs.values() for query in queries.values()):
+    for query in queries:
         if query.question.key and not query.has_given_id:
             query_id, other = query.query_id, first.setdefault(query.query_id, query)
             if other.question.key != query.question.key and other.run.system != query.run.system:
@@ -337,19 +326,19 @@ def _check_equal_ids(runs: _Runs) -> None:
                 )
 
 
-def _join_by_question(runs: _Runs) -> dict[str, str]:
+def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
     """Return own id -> the id of the first query with the same question, if it is different."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
+    asked: set[tuple[RunName, bytes]] = set()
     twice: set[bytes] = set()
-    for queries in runs.values():
-        here: set[bytes] = set()
-        for query in queries.values():
-            key = query.question.conversation
-            if key:
-                by_question.setdefault(key, []).append(query)
-                questions.setdefault(query.query_id, set()).add(key)
-                (twice if key in here else here).add(key)
+    for query in queries:
+        if key := query.question.conversation:
+            by_question.setdefault(key, []).append(query)
+            questions.setdefault(query.query_id, set()).add(key)
+            if (query.run, key) in asked:
+                twice.add(key)
+            asked.add((query.run, key))
     ids: dict[str, str] = {}
     for key, same in by_question.items():
         # An id with several questions (simulated users ask them in replicates) joins queries only by id.
@@ -361,18 +350,17 @@ def _join_by_question(runs: _Runs) -> dict[str, str]:
     return ids
 
 
-def _check_new_ids(runs: _Runs, ids: Mapping[str, str]) -> None:
-    for queries in runs.values():
-        kept: dict[str, NamedQuery] = {}
-        for query_id, query in queries.items():
-            joined = ids.get(query_id, query_id)
-            other = kept.setdefault(joined, query)
-            if other is not query:
-                raise InputError(
-                    f"{format_place(query.at)}: the queries {other.query_id!r} and {query_id!r} of one system would both be "
-                    f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
-                    f"{spell('query_ids')}"
-                )
+def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
+    kept: dict[tuple[RunName, str], NamedQuery] = {}
+    for query in queries:
+        joined = ids.get(query.query_id, query.query_id)
+        other = kept.setdefault((query.run, joined), query)
+        if other is not query:
+            raise InputError(
+                f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both be "
+                f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
+                f"{spell('query_ids')}"
+            )
 
 
 def rename_queries(rows: Rows, ids: Mapping[str, str]) -> Rows:

@@ -49,8 +49,13 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
 
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
-    """Return the error for a log that no format claims."""
-    nearest = max(_try_formats(log), key=lambda one: (one.calls, bool(one.place), -len(one.place)))
+    known = [one for one in formats().values() if one.name != "shape"]
+    trials = [_try(one, log.path, log.head) for one in known]
+    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
+        with suppress(TypeError):  # a value nests too deep
+            head = FileHead("value.json", orjson.dumps(value), whole=True)
+            trials += [_try(one, log.path, head, place) for one in known if one.sniff(head)]
+    nearest = max(trials, key=lambda one: (one.calls, bool(one.place), -len(one.place)))
     near = f"; the nearest is {nearest.name} ({nearest.reason})" if nearest.calls else ""
     counted, example = _count_by_shape(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
@@ -116,16 +121,6 @@ def _write_example(query_id: str, search: SearchCall) -> str:
     made = {"query": " ".join(search.queries)[:_LONGEST_TEXT], "results": results}
     line = {"goodgain_trace": 1, "query_id": query_id[:_LONGEST_TEXT], "steps": [{"searches": [made]}]}
     return f": {orjson.dumps(line).decode()}"
-
-
-def _try_formats(log: Log) -> Iterator[_Trial]:
-    """Yield what each format finds in the log, and what those find that claim a value inside it."""
-    known = [one for one in formats().values() if one.name != "shape"]
-    yield from (_try(one, log.path, log.head) for one in known)
-    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
-        with suppress(TypeError):  # a value nests too deep
-            head = FileHead("value.json", orjson.dumps(value), whole=True)
-            yield from (_try(one, log.path, head, place) for one in known if one.sniff(head))
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.schema import COSTS, RESULTS
-from goodgain.traces.model import Result, SearchCall
+from goodgain.traces.model import Result
 from goodgain.traces.reading.queries_and_costs import Query
 
 RESULTS_SCHEMA = RESULTS.polars
@@ -87,10 +87,10 @@ class ResultRows:
         self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the results frame."""
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
         if columns:
-            columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
+            calls = columns["search_query"]  # their queries are parsed only here, on demand
+            columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
         searches = pl.DataFrame(
             [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in _OF_SEARCHES]
         )
@@ -103,11 +103,6 @@ class ResultRows:
     def to_table(self, name: str) -> pl.DataFrame:
         """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
-
-
-def _format_queries(search: SearchCall | None) -> str | None:
-    """Return the queries of a search as text; they are parsed only here, on demand."""
-    return None if search is None else "; ".join(search.queries) or None
 
 
 def _make_column(name: str, results: list[Result]) -> pl.Series:

@@ -73,7 +73,7 @@ def read_batches(
     summary.choices = options.choices
     tasks = plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)
-    by_task = map(read, tasks) if jobs == 1 else map_in_processes(partial(_read_whole_task, read), tasks, jobs)
+    by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
     for batch in chain.from_iterable(by_task):
         for query in batch.names:
             names.add(query)
@@ -85,12 +85,6 @@ def read_batches(
     check_blank(summary)
     check_tools_called(options.tool_rule, summary.called_tools)
     names.join(options, summary)
-
-
-def _read_whole_task(
-    read: Callable[[list[TraceFile]], Iterator[TraceBatch[Value]]], task: list[TraceFile]
-) -> list[TraceBatch[Value]]:
-    return list(read(task))
 
 
 def _read_task(
