@@ -199,15 +199,10 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it.
+    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it."""
 
-    Attributes:
-        decisions: the tools that the caller named, each with the decision on it.
-        rule: decides on any other tool; None: it is not a search.
-    """
-
-    decisions: dict[str, Decision]
-    rule: ToolPredicate | None
+    decisions: dict[str, Decision]  # the tools that the caller named, each with the decision on it
+    rule: ToolPredicate | None  # decides on any other tool; None: it is not a search
 
     @property
     def is_default(self) -> bool:

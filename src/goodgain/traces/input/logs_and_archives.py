@@ -71,19 +71,12 @@ _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
 class Log(NamedTuple):
-    """A log as formats read it.
+    """A log as formats read it."""
 
-    Attributes:
-        path: its path, as messages name it: `logs.zip/a.json` for a file in an archive.
-        head: its first bytes.
-        open: opens its bytes.
-        ends: whether it is complete, as far as is known: a stream of events may not be.
-    """
-
-    path: Path
+    path: Path  # as messages name it: `logs.zip/a.json` for a file in an archive
     head: FileHead
     open: Opener
-    ends: bool = True
+    ends: bool = True  # whether it is complete, as far as is known: a stream of events may not be
 
 
 def list_logs(directory: Path) -> list[Path]:

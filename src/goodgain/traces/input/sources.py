@@ -35,37 +35,24 @@ _MAX_UNKNOWN = 1000
 
 @dataclass
 class Source:
-    """One file as a format reads it.
-
-    Attributes:
-        head: its first bytes.
-        summary: counts what is left out.
-        open: opens its bytes.
-        citations, reranked, costs, uses: the options of `read_traces`.
-        skip: whether traces that cannot be read are left out.
-        is_search: decides which tools are searches, by the caller's choice or by their names.
-        inside: the place of the value that is read, if it is a part of the file.
-        query_path: the field path or name of query ids that the caller gave, or a constant; empty if none.
-        find_reader: returns the `read` of the one known format that claims a value in a file.
-        number: the number of the next trace.
-        bytes_read: how many bytes of lines were read so far.
-    """
+    """One file as a format reads it; `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
 
     path: Path
     head: FileHead
-    summary: Summary
+    summary: Summary  # counts what is left out
     open: Opener
     citations: bool = False
     reranked: bool = False
     costs: bool = False
     uses: bool = False
-    skip: bool = False
+    skip: bool = False  # leave out traces that cannot be read
     is_search: ChosenTools = BY_NAME
-    inside: str = ""
-    query_path: str = ""
+    inside: str = ""  # the place of the value that is read, if it is a part of the file
+    query_path: str = ""  # the field path or name of query ids that the caller gave, or a constant
+    #: Returns the `read` of the one known format that claims a value in a file.
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
-    number: int = field(default=1, init=False)
-    bytes_read: int = field(default=0, init=False)
+    number: int = field(default=1, init=False)  # of the next trace
+    bytes_read: int = field(default=0, init=False)  # of lines
     _values: int = field(default=0, init=False)
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
 

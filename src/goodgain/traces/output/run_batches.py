@@ -69,43 +69,30 @@ class OutputFiles(NamedTuple):
 
 
 class ConvertedBatch(NamedTuple):
-    """A batch, ready to be written.
-
-    Attributes:
-        runs, results: the rows of each run, and the results if requested, encoded for their files.
-        tables: the other requested tables.
-        postponed: rows whose documents or query ids are known only when all traces are read.
-        mentions: what their queries opened and cited.
-        deduplicated: queries whose documents were found by deduplication.
-        reissued: of each query whose ids stand for several documents, the first such id.
-        one_time: documents of the runs whose id is an address that is new for each call.
-    """
+    """A batch, ready to be written."""
 
     runs: list[tuple[RunName, EncodedRows]]
     results: EncodedRows | None = None
-    tables: Mapping[str, pl.DataFrame] = {}
-    postponed: pl.DataFrame | None = None
-    mentions: pl.DataFrame | None = None
-    deduplicated: int = 0
-    reissued: tuple[ReissuedId, ...] = ()
-    one_time: int = 0
+    tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables
+    postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
+    mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
+    deduplicated: int = 0  # queries whose documents were found by deduplication
+    reissued: tuple[ReissuedId, ...] = ()  # of each query whose ids stand for several documents, the first such id
+    one_time: int = 0  # documents of the runs whose id is an address that is new for each call
 
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`.
-
-    `postpone`: return the rows unconverted, because more rows of their queries may come. `earlier`: results that already
-    have documents. `said`: further options of `deduplicate`, pairs of results that are the same or different.
-    """
+    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`."""
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
     normalise_url: NormaliseUrl | None
     files: OutputFiles
     system: str | None
-    postpone: bool
-    earlier: pl.DataFrame | None = None
+    postpone: bool  # return the rows unconverted, because more rows of their queries may come
+    earlier: pl.DataFrame | None = None  # results that already have documents
+    #: Further options of `deduplicate`: pairs of results that are the same or different.
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:

@@ -37,33 +37,22 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Mention(NamedTuple):
-    """One document that was opened or cited.
+    """One document that was opened or cited."""
 
-    Attributes:
-        kind: `open` or `cite`.
-        iteration: the last iteration before it was opened; that of the answer for a citation.
-        name: its id or URL; None if `place` says which result it is.
-        failed: whether the call failed or brought nothing.
-    """
-
-    kind: str
-    iteration: int
-    name: str | None
+    kind: str  # `open` or `cite`
+    iteration: int  # the last iteration before it was opened; that of the answer for a citation
+    name: str | None  # its id or URL; None if `place` says which result it is
     place: Place | None = None
-    failed: bool = False
+    failed: bool = False  # the call failed or brought nothing
 
 
 class Uses(NamedTuple):
-    """What a turn opened and cited.
-
-    `answered`: whether the log has a final answer; `can_open`: whether it can record opens, None if it hides which documents
-    this turn opened; `unnamed`: how many calls opened something that the log does not name.
-    """
+    """What a turn opened and cited."""
 
     mentions: list[Mention]
-    answered: bool
-    can_open: bool | None
-    unnamed: int
+    answered: bool  # the log has a final answer
+    can_open: bool | None  # the log can record opens; None if it hides which documents this turn opened
+    unnamed: int  # how many calls opened something that the log does not name
 
 
 class _Documents:

@@ -24,18 +24,14 @@ from goodgain.traces.tools import hands_over
 
 
 class Query(NamedTuple):
-    """One turn of a trace that is scored, with its iterations in order and the searches of each.
-
-    `left_out`: whether iterations without recorded results were left out. `spent`: the costs of each iteration, then of the
-    answer after the last; empty unless costs are read. `uses`: what was opened and cited; None unless uses are read.
-    """
+    """One turn of a trace that is scored, with its iterations in order and the searches of each."""
 
     turn: Turn
     own_id: str | None
     iterations: list[list[SearchCall]]
-    left_out: bool
-    spent: list[Usage]
-    uses: Uses | None = None
+    left_out: bool  # iterations without recorded results were left out
+    spent: list[Usage]  # the costs of each iteration, then of the answer after the last; empty unless costs are read
+    uses: Uses | None = None  # None unless uses are read
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:

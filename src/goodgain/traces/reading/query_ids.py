@@ -39,17 +39,11 @@ _QUOTED, _KEY_SIZE = 80, 16
 
 
 class Question(NamedTuple):
-    """What a user asked in one turn.
+    """What a user asked in one turn."""
 
-    Attributes:
-        text: the beginning of the turn's text, for messages; empty if the log has none.
-        key: equal for equal texts, whatever their case, Unicode form and white space; empty without a text.
-        conversation: the key of all texts of the user up to this turn: a "yes" in two conversations is not one query.
-    """
-
-    text: str = ""
-    key: bytes = b""
-    conversation: bytes = b""
+    text: str = ""  # the beginning of the turn's text, for messages
+    key: bytes = b""  # equal for equal texts, whatever their case, Unicode form and white space; empty without a text
+    conversation: bytes = b""  # of all texts of the user up to this turn: a "yes" in two conversations is not one query
 
     @classmethod
     def of(cls, text: str) -> Question:
@@ -76,18 +70,15 @@ class Question(NamedTuple):
 
 
 class NamedQuery(NamedTuple):
-    """A query of one run, with its id, where the id came from, its place, and its question.
-
-    `source` is own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
-    `repeat` is the name of a run that the record has and `run` lacks.
-    """
+    """A query of one run, with its id, where the id came from, its place, and its question."""
 
     run: RunName
     query_id: str
     at: str
+    #: own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
     source: str = "own"
     question: Question = Question()
-    repeat: str | None = None
+    repeat: str | None = None  # the name of a run that the record has and `run` lacks
 
     @property
     def has_given_id(self) -> bool:

@@ -70,25 +70,17 @@ def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 class KeyPlan(NamedTuple):
-    """How to read objects with one set of keys.
+    """How to read objects with one set of keys."""
 
-    Attributes:
-        fields: for each field of a Result the keys that hold it, the best first.
-        steps: the field's position among the fields, its key, its reader, and whether a text is used unchanged; tried in
-            this order until the field is found.
-        containers: keys that hold more of the result in an inner object.
-        others: all other keys, with the name of the field and whether it is an id.
-    """
-
-    fields: dict[str, tuple[str, ...]]
+    fields: dict[str, tuple[str, ...]]  # for each field of a Result the keys that hold it, the best first
+    #: A field's position, its key, its reader, and whether a text is used unchanged; tried in order until the field is found.
     steps: tuple[tuple[int, str, Callable[[Any, str], Any], bool], ...]
-    containers: tuple[str, ...]
-    others: tuple[tuple[str, str, bool], ...]
+    containers: tuple[str, ...]  # keys that hold more of the result in an inner object
+    others: tuple[tuple[str, str, bool], ...]  # all other keys, with the name of the field and whether it is an id
 
 
 @lru_cache(maxsize=1024)
 def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
-    """Decide how to read objects with these keys."""
     by_name: dict[str, list[str]] = {}
     for key, name in normalise_keys(keys):
         by_name.setdefault(name, []).append(key)
