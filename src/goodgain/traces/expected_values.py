@@ -78,10 +78,7 @@ def expect_optional_text(value: Any, at: str) -> str | None:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a word such as a type or role, to look up in a table.
-
-    Any other value becomes a word that no table has: lists and objects cannot be looked up in a set.
-    """
+    """Return a word to look up in a table; any other value, such as a list, becomes a word that no table has."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
@@ -96,10 +93,7 @@ def expect_id(value: Any, at: str) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number, also from text; None for anything else.
-
-    It never raises: it reads only scores, which a run may lack.
-    """
+    """Return a finite number, also from text; None for anything else: only scores are read, which a run may lack."""
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)

@@ -229,16 +229,13 @@ class ChosenTools:
         return None if is_decided else _find_called_tool(name, arguments)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
-        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide.
-
-        `arguments` are an object or JSON text; text that cannot be read may hold the argument.
-        """
+        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide."""
         if not self(name):
             return False
         needed = _SEARCHES_WITH.get(_normalise_name(name))
         if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
             return True
-        asked = parse_if_json(arguments)
+        asked = parse_if_json(arguments)  # text that cannot be read may hold the argument
         return not isinstance(asked, dict) or bool(asked.get(needed))
 
 
@@ -275,10 +272,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise if searches are only those of tools that the user named, and a log calls none of these.
-
-    An agent may have a tool that it never calls.
-    """
+    """Raise if only tools that the user named search, and a log calls none of these; an agent may never call some."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(

@@ -124,10 +124,8 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk the key of its answer: its id, or how many answers ended before.
-
-    Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
-    """
+    """Return for each chunk the key of its answer: its id, or how many answers ended before."""
+    # Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
     counts = Counter(ids)
@@ -289,17 +287,14 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls.
-
-    The ids of calls may be empty: then results answer the agent's calls in order.
-    """
+    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}
     for event in events:
         agent, text = str(event.get("agent")), event.get("content")
         if "tool_call_id" in event:
-            open_calls = waiting.setdefault(agent, [])
+            open_calls = waiting.setdefault(agent, [])  # without ids, results answer them in order
             call_id = event["tool_call_id"] or (open_calls[0] if open_calls else None)
             if call_id in open_calls:
                 open_calls.remove(call_id)

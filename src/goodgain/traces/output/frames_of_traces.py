@@ -234,10 +234,8 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Return the uses of whole systems, with null opens for a system whose logs have no call that opens a document.
-
-    If the caller named a tool that opens documents (`opens_named`), no call of it means zero opens.
-    """
+    """Return the uses of whole systems, with null opens for a system whose logs have no call that opens a document."""
+    # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())
     unanswered = pl.col("cited").count().over("system") == 0

@@ -85,22 +85,13 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return the results of a results frame with their documents in a run.
-
-    Returns:
-        query_id, iteration, search, rank, name (the doc_id that `to_run` gives to it), url, title, snippet, search_query;
-        a text is null if the frame has none. Rows of searches without results are left out.
-    """
+    """Return the results in a frame with `name`, the doc_id that `to_run` gives to each; a text that the frame lacks is null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return the searches in a results frame of one system.
-
-    Returns:
-        query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
-    """
+    """Return the searches of one system, with the number of their `results`; a text that the frame lacks is null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())

@@ -88,10 +88,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the one format that claims a file; None if no format does.
-
-    If several do, or the beginning of the file tells nothing, this is an error: a wrong format would give wrong numbers.
-    """
+    """Return the one format that claims a file; None if no format does. A wrong format would give wrong numbers."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]

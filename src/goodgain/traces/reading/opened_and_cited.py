@@ -121,10 +121,8 @@ def read_uses(
 
 
 def _is_hidden(call: ToolCall) -> bool:
-    """Return whether a log hides which document a call opened: it lacks the arguments, or they refer to what it lacks.
-
-    Any other call without a name goes on in the page that is open.
-    """
+    """Return whether a log hides which document a call opened: it lacks the arguments, or they refer to what it lacks."""
+    # Any other call without a name goes on in the page that is open.
     asked = parse_if_json(call.arguments) if call.opened is None else call.opened
     return asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
 
@@ -185,9 +183,8 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
         yield from (str(name) for _, name in _list_names(cited, _NAMES))
     asked = {make_page_key(url) for url in _find_urls(turn.user_text)}
     for url in _find_urls(text):
-        if make_page_key(url) not in asked or documents.is_met(
-            url
-        ):  # the question may hold it, and the answer repeat it
+        # The question may hold the URL, and the answer repeat it.
+        if make_page_key(url) not in asked or documents.is_met(url):
             yield url
     for found in _BRACKETS.finditer(text):
         for part in _BETWEEN_IDS.split(found[1] or found[2]):

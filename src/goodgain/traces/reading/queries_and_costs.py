@@ -234,10 +234,7 @@ def check_blank(summary: Summary) -> None:
 
 
 class UnrecordedError(InputError):
-    """Raised for a search whose results the log lacks.
-
-    errors='skip' does not skip it: leaving out all traces of this kind would change every measure silently.
-    """
+    """Raised for a search whose results the log lacks. Skipping all such traces would change every measure silently."""
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:

@@ -144,21 +144,15 @@ class RepeatedQueryError(InputError):
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs.
-
-    The first reading cannot know: `attempt` and `epoch` may also be a count and a time, and then no id comes twice.
-    """
+    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs."""
     try:
         return read(options)
-    except RepeatedQueryError:
+    except RepeatedQueryError:  # else `attempt` and `epoch` are a count and a time
         return read(replace(options, repeats=True))
 
 
 class QueryNames:
-    """The queries read so far, by their run and id.
-
-    The ids of `earlier` queries, those of an earlier conversion, take precedence; `earlier_at` is their place, for errors.
-    """
+    """The queries read so far, by run and id; the ids of an `earlier` conversion, at `earlier_at`, take precedence."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -203,10 +197,7 @@ class QueryNames:
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the run of a trace: its system (given with its file, for all files, or by the log) and its replicate.
-
-    The replicate comes from the format, or from a field `repeat`; with `options.repeats`, from any of `REPEATS`.
-    """
+    """Return the system of a trace (given with its file, for all files, or by the log), and its replicate."""
     system = system or (options.tag if options.tag is not None else trace.tag)
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 

@@ -29,10 +29,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read traces; the docstring of `read_traces` describes each option.
-
-    `repeats` is not the caller's: whether records name the runs of their queries by any of `REPEATS` (see `read_repeats`).
-    """
+    """How to read traces; the docstring of `read_traces` describes each option."""
 
     format: str = "auto"
     turns: Literal["last", "searching", "all", "joined"] = "last"
@@ -50,7 +47,7 @@ class ReadOptions:
     costs: bool = False
     uses: bool = False
     tag: str | None = None
-    repeats: bool = False
+    repeats: bool = False  # by `read_repeats`, not by the caller: records name the runs of queries by any of `REPEATS`
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

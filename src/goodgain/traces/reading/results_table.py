@@ -47,10 +47,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the results of the searches of a query: of its id, system and replicate.
-
-        A query that never searched has one row with iteration 0.
-        """
+        """Add the results of the searches of a query: of its id, system and replicate."""
         turn = query.turn.index
         self._tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -61,7 +58,7 @@ class ResultRows:
                 self._searches.append((*of, turn, iteration, number, search.call_id, search, search.status))
                 self._counts.append(len(found))
                 self._results += found
-        if not query.iterations:
+        if not query.iterations:  # a query that never searched has one row with iteration 0
             status = "unrecorded" if query.left_out else None
             self._searches.append((*of, turn, 0, 0, None, None, status))
             self._counts.append(1)

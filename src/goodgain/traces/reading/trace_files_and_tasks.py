@@ -152,10 +152,8 @@ def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
 
 @contextmanager
 def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them.
-
-    They are spawned: Polars does not survive a fork.
-    """
+    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them."""
+    # Polars does not survive a fork.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(FOR_COMMANDS.get(),))
     try:
         yield pool
@@ -184,10 +182,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and end this process as soon as its parent has ended, even if killed.
-
-    Else it would hold the parent's pipes open.
-    """
+    """Write messages as the parent does, and end with the parent, even if it is killed: else its pipes stay open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

@@ -110,10 +110,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to the rows and counts, and return its queries.
-
-    `name` is the log's; `system` comes before the one that the log names.
-    """
+    """Add a trace to the rows and counts, and return its queries; `system` comes before the one that the log names."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search

@@ -64,10 +64,8 @@ def holds_call(value: Any) -> bool:
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether a field beside the messages of a record looks like more messages, with a search or results.
-
-    Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
-    """
+    """Return whether a field beside the messages of a record looks like more messages, with a search or results."""
+    # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
     return has_message and looks_like_search(key, value)
@@ -153,10 +151,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects hold under one key; None if no key or several keys hold such lists.
-
-    A tool that was asked several queries returns an object for each, with a key of the tool's own.
-    """
+    """Return the lists of results that all objects, one for each query, hold under one key; None if no or several keys do."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]

@@ -94,11 +94,7 @@ _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output.
-
-    `parse` is called first, and can override the readers here; they read the output if it returns None. `doc_type` is the
-    type of all results, if the tool gives it.
-    """
+    """Read a tool's output: by `parse`, or by our readers if it returns None. `doc_type` is the type of all results."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -172,13 +168,10 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers for the output at one place, which errors name.
-
-    `reads_ids`: lists of bare ids are results, as in the output of a search; other tools list files and versions.
-    """
+    """The readers for the output at one place, which errors name."""
 
     at: str
-    reads_ids: bool = False
+    reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -347,10 +340,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search; if some are read, name those that were not and may hold results.
-
-    With `among_prose`, a text without an address that does not begin like JSON holds none.
-    """
+    """Join the blocks of one search; if some are read, name those that were not and may hold results."""
     joined = join_outcomes(outcomes)
     if joined.status != "ok" or len(blocks) == 1:
         return joined
@@ -358,6 +348,7 @@ def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: boo
     for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), start=1):
         if block and outcome.status in ("unparsed", "unrecorded"):
             text = block.strip() if isinstance(block, str) else "["
+            # Among prose, a text without an address that does not begin like JSON holds no results.
             may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
             addresses = list(find_overlooked_addresses(text, []))
             overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])

@@ -116,15 +116,12 @@ def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
 
 
 def read_object(item: Object, rank: int, at: str) -> Result | None:
-    """Return the result that an object describes; None if it has neither id, URL, title nor text.
-
-    Inner objects give only what the outer one lacks.
-    """
+    """Return the result that an object describes; None if it has neither id, URL, title nor text."""
     found: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [(item, 1)]
-    for part, depth in todo:  # breadth first: the loop appends inner objects
+    for part, depth in todo:  # breadth first: the loop appends inner objects, which give only what the outer one lacks
         _, steps, containers, others = make_key_plan(tuple(part))
         for place, key, read, is_text in steps:
             if found[place] is None and (held := part[key]) is not None and held != "":

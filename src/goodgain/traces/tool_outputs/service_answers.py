@@ -60,10 +60,8 @@ def _find_list(item: Object) -> Any:
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    """Return the parallel lists of results in an answer, or in objects there, in the answer's order.
-
-    Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
-    """
+    """Return the parallel lists of results in an answer, or in objects there, in the answer's order."""
+    # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     found = []
     for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:

@@ -96,10 +96,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first.
-
-    All lines below the last label of a block belong to it, even those with a colon: pages have such lines.
-    """
+    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -120,7 +117,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
         after_rule = False
         if found and name and name not in blocks[-1]:
             blocks[-1][name] = [found["value"]]
-        else:
+        else:  # all lines below the last label belong to it, even those with a colon: pages have such lines
             last = next(reversed(blocks[-1]))
             blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
     return blocks
@@ -275,10 +272,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address in a document's `URL:` line, which is its first or last line with text, and the other lines.
-
-    The lines in between are the page's own text.
-    """
+    """Return the address in the `URL:` line of a document, its first or last line with text, and the other lines."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
