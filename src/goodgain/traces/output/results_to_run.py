@@ -121,13 +121,12 @@ def _select_columns(results: Any, *more: str) -> pl.DataFrame:
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
         raise InputError(f"the results lack the columns {', '.join(missing)}; give what goodgain.read_traces returns")
-    columns = [
-        *(pl.col(name).cast(pl.String) for name in ("query_id", *texts) if name in frame.columns),
-        *(pl.lit(None, pl.String).alias(name) for name in texts if name not in frame.columns),
-        *(pl.col(name).cast(pl.Int64).fill_null(0) for name in _NEEDED[1:]),
-        (pl.col("score").cast(pl.Float64) if "score" in frame.columns else pl.lit(None, pl.Float64).alias("score")),
-    ]
-    return frame.select(columns)
+    absent = [pl.lit(None, pl.String).alias(name) for name in (*texts, "score") if name not in frame.columns]
+    return frame.with_columns(absent).select(
+        pl.col("query_id", *texts).cast(pl.String),
+        pl.col(*_NEEDED[1:]).cast(pl.Int64).fill_null(0),
+        pl.col("score").cast(pl.Float64),
+    )
 
 
 def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:

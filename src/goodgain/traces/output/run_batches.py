@@ -186,11 +186,8 @@ class OutputWriter:
         self._outputs = outputs
         self._escaped = 0
         self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
-        self._tables: dict[str, list[pl.DataFrame]] = {name: [] for name in files.tables}
+        self._batches: list[ConvertedBatch] = []  # without the rows that are in files
         self._postponed: list[Path] = []
-        self._mentions: list[pl.DataFrame] = []
-        self._reissued: list[ReissuedId] = []
-        self._one_time = 0
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
         chosen = self._list_chosen_runs(summary)
@@ -207,18 +204,13 @@ class OutputWriter:
             self._escaped += run.escaped
         if self._files.results is not None and batch.results is not None:
             self._appends[self._files.results](batch.results)
-        for table, rows in batch.tables.items():
-            self._tables[table].append(rows)
         if batch.postponed is not None and batch.postponed.height:
             folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
             with write_with_polars():
                 batch.postponed.write_parquet(self._postponed[-1])
-        if batch.mentions is not None:
-            self._mentions.append(batch.mentions)
         self.deduplicated += batch.deduplicated
-        self._reissued += batch.reissued
-        self._one_time += batch.one_time
+        self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
         """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
@@ -226,8 +218,8 @@ class OutputWriter:
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
-        for name, batches in self._tables.items():
-            path, rows = self._files.tables[name], pl.concat(batches)
+        for name, path in self._files.tables.items():
+            rows = pl.concat([batch.tables[name] for batch in self._batches if name in batch.tables])
             if name != "uses":  # their queries were renamed before
                 rows = rename_queries(rows, new_ids)
             if name == "queries":  # a query has the same text in all systems
@@ -281,7 +273,8 @@ class OutputWriter:
         """Yield the postponed rows from disk and their mentions, with the ids of joined queries, whole queries at a time."""
         if not self._postponed:
             return
-        mentions = rename_queries(pl.concat(self._mentions), new_ids) if self._mentions else None
+        found = [batch.mentions for batch in self._batches if batch.mentions is not None]
+        mentions = rename_queries(pl.concat(found), new_ids) if found else None
         rows = rename_queries(pl.scan_parquet(self._postponed), new_ids)
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
         part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
@@ -292,23 +285,25 @@ class OutputWriter:
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs; a requested deduplication needs none."""
-        reissued = len(self._reissued) if self.deduplicated else 0
+        found = [one for batch in self._batches for one in batch.reissued]
+        reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
                 f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
             )
-        if self._reissued:
+        if found:
             remedy = (
                 f"deduplication identified the documents instead; {spell('deduplicate', None)} keeps the ids"
                 if reissued
                 else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
-            queries = count_of(len(self._reissued), "query", "queries")
-            notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
-        if self._one_time:
             notice(
-                f"{count_of(self._one_time, 'document')} have addresses that are new for each call: a page that is found again has "
+                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents ({found[0]}): {remedy}"
+            )
+        if one_time := sum(batch.one_time for batch in self._batches):
+            notice(
+                f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again has "
                 "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
                 "pages' addresses."
             )

@@ -346,5 +346,4 @@ def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
 
 
 def rename_queries(rows: Rows, ids: Mapping[str, str]) -> Rows:
-    """Return rows with the new ids of joined queries."""
     return rows.with_columns(pl.col("query_id").replace(ids)) if ids else rows

@@ -40,7 +40,6 @@ class _Trial(NamedTuple):
 
 
 def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
-    """Return a log as its format reads it, with the options that formats need."""
     path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,

@@ -227,7 +227,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
         return True
 
     body = [line.strip() for line in entry.lines] if with_notes else entry.lines
-    first = 0
+    first = int(with_notes and entry.doc_id is not None)  # the line of the id is the first
     while first < len(body) and read_note(body[first]):
         first += 1
     body = body[first:]
@@ -341,11 +341,7 @@ def _begin_url(lines: list[str], index: int) -> Entry | None:
     return None if address is None else Entry(None, address, [])
 
 
-def read_numbered_ids(text: str) -> list[Result] | None:
-    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
-    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
-
-
+read_numbered_ids = partial(read_entries, _begin_numbered_id, with_notes=True)
 read_numbered_links = partial(read_entries, _begin_numbered_link)
 read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
 read_urls = partial(read_single_lines, _begin_url)
