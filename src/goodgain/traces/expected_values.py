@@ -67,7 +67,6 @@ def expect_object(value: Any, at: str) -> dict[str, Any]:
 
 
 def expect_text(value: Any, at: str) -> str:
-    """Return a text; null is an error."""
     if not isinstance(value, str):
         raise unexpected_value(at, "text", value)
     return value

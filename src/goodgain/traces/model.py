@@ -92,7 +92,6 @@ class ToolCall(msgspec.Struct, gc=False):
 
     @property
     def answered(self) -> bool:
-        """Whether the log has the outcome of the call."""
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:

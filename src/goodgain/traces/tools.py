@@ -57,8 +57,9 @@ _NAMES: dict[Decision, str] = {
         Task Agent python_interpreter final_answer final_result query lookup deep_research
     """,
 }
-#: Ambiguous names: OpenAI's file_search finds documents, Cursor's finds names of files; code may search, or compute.
-_DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research", "python_interpreter")
+#: Ambiguous names, by their keys in the table: OpenAI's file_search finds documents, Cursor's finds names of files; code may
+#: search, or compute.
+_DOUBTFUL = {"filesearch", "search", "query", "lookup", "deepresearch", "pythoninterpreter"}
 #: Tools that some agents call with their final answer, by their keys in the table.
 _ANSWERING = {"finalanswer", "finalresult"}
 #: Tools that search only if their arguments have this key: Codex's web tool also opens pages and finds text in them.
@@ -109,7 +110,6 @@ def _normalise_name(name: str) -> str:
 _TABLE: dict[str, Decision] = {
     _normalise_name(name): decision for decision, names in _NAMES.items() for name in names.split()
 }
-_DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
 @lru_cache(maxsize=4096)
@@ -169,7 +169,7 @@ def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
 def is_known_tool(name: str) -> bool:
     """Return whether the table has a tool of this name, and the name is not ambiguous."""
     key = _normalise_name(name)
-    return key in _TABLE and key not in _DOUBTFUL_KEYS
+    return key in _TABLE and key not in _DOUBTFUL
 
 
 def is_search_tool(name: str) -> bool:
@@ -188,7 +188,7 @@ def has_answer(name: str) -> bool:
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     """Return the decision on a tool in words, for the summary of a reading: whether it was counted, or opened documents."""
-    if _normalise_name(name) in _DOUBTFUL_KEYS:
+    if _normalise_name(name) in _DOUBTFUL:
         return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; {spell('tools')} decides)"
     if counted or opens:
         return SEARCH if counted else "opens a document"

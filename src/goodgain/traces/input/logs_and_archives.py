@@ -237,7 +237,8 @@ def _assemble(log: Log) -> Log:
     first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
     is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
     is_stream = is_event or log.head.kind == "events"
-    if not is_stream and not _has_wrapping(log.head):
+    is_python = log.head.kind in ("json", "jsonl", "text") and _PYTHON.match(log.head.raw) is not None
+    if not (is_stream or is_python or any(_unwrap(record) is not record for record in log.head.records)):
         return log
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
@@ -245,7 +246,8 @@ def _assemble(log: Log) -> Log:
         what = "stream of events" if is_stream else "recording"
         raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write its answers to several files")
     if not is_stream:
-        inside = _unwrap_log(log.head, content)
+        parts = content.splitlines() if log.head.kind == "jsonl" or _PYTHON.match(content) else [content]
+        inside = b"\n".join(map(_rewrite, parts))
         head = FileHead(log.head.name, inside[:MAX_HEAD], whole=len(inside) <= MAX_HEAD)
         return Log(log.path, head, lambda: BytesIO(inside))
     assembled = assemble_stream(content.decode("utf-8", "replace"))
@@ -255,19 +257,8 @@ def _assemble(log: Log) -> Log:
     return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
 
 
-def _has_wrapping(head: FileHead) -> bool:
-    """Return whether a log is in one of these notations, by its beginning."""
-    is_python = head.kind in ("json", "jsonl", "text") and _PYTHON.match(head.raw) is not None
-    return is_python or any(_unwrap(record) is not record for record in head.records)
-
-
-def _unwrap_log(head: FileHead, content: bytes) -> bytes:
-    """Return a log as JSON or JSON Lines; a line that cannot be read stays, and its reader says where it is."""
-    parts = content.splitlines() if head.kind == "jsonl" or _PYTHON.match(content) else [content]
-    return b"\n".join(map(_rewrite, parts))
-
-
 def _rewrite(part: bytes) -> bytes:
+    """Return a wrapped log, or a line of one, as JSON; what cannot be read stays, and its reader says where it is."""
     with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
         return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))

@@ -110,7 +110,6 @@ def list_runs(frame: pl.DataFrame) -> list[RunName]:
 
 
 def is_of_run(name: RunName) -> pl.Expr:
-    """Return the condition for rows of a frame with systems and replicates to be of one run."""
     return pl.col("system").eq_missing(name.system) & pl.col("replicate").eq_missing(name.replicate)
 
 

@@ -94,20 +94,21 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read what a turn opened and cited.
+    """Read what a turn opened and cited: `opens` are its calls that open, each with the last iteration before it.
 
-    Args:
-        turn, iterations: the turn, and its searches.
-        opens: its calls that open documents, in order, each with the last iteration before it.
-        can_open: whether the trace has a call that opens a document.
+    `can_open`: whether the trace has a call that opens a document.
     """
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
     for iteration, call in opens:
         named = list(_read_open(call, iteration, documents))
-        unnamed += not named
-        is_hidden |= not named and _is_hidden(call)
+        if not named:
+            unnamed += 1
+            # The log hides a document if it lacks the arguments, or they refer to what the log lacks. Any other call without
+            # a name goes on in the page that is open.
+            asked = parse_if_json(call.arguments) if call.opened is None else call.opened
+            is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
         mentions += named
         documents.opened |= {key for one in named if one.name for key in (one.name, make_page_key(one.name)) if key}
     text, last = turn.answer, turn.steps[-1].calls[-1:] if turn.steps else []
@@ -118,13 +119,6 @@ def read_uses(
         mentions.append(Mention("cite", len(iterations), None if place else name, place))
     known = can_open if turn.opens_are_known is None else turn.opens_are_known
     return Uses(mentions, text is not None or bool(turn.cited), None if is_hidden else known, unnamed)
-
-
-def _is_hidden(call: ToolCall) -> bool:
-    """Return whether a log hides which document a call opened: it lacks the arguments, or they refer to what it lacks."""
-    # Any other call without a name goes on in the page that is open.
-    asked = parse_if_json(call.arguments) if call.opened is None else call.opened
-    return asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:

@@ -224,15 +224,6 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     return SearchCall(outcome.status, outcome.results, asked, call.call_id)
 
 
-def check_blank(summary: Summary) -> None:
-    """Raise if all searches have an empty text in place of their results."""
-    if summary.blank and summary.blank == sum(summary.searches.values()):
-        raise UnrecordedError(
-            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
-            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
-        )
-
-
 class UnrecordedError(InputError):
     """Raised for a search whose results the log lacks. Skipping all such traces would change every measure silently."""
 

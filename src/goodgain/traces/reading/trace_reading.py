@@ -18,7 +18,7 @@ from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, count_unknown, read_queries
+from goodgain.traces.reading.queries_and_costs import UnrecordedError, count_unknown, read_queries
 from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
@@ -82,7 +82,11 @@ def read_batches(
         if progress is not None:
             progress(done, total)
         yield batch.value
-    check_blank(summary)
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
+        )
     check_tools_called(options.tool_rule, summary.called_tools)
     names.join(options, summary)
 
