@@ -148,24 +148,6 @@ def _split_name(name: str) -> list[str]:
     return [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
 
 
-def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
-    """Return the tool that a call of a proxy calls, and the arguments passed on; None for a call of any other tool.
-
-    >>> _find_called_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
-    ('search_wiki', {'query': 'dunes'})
-    """
-    words = set(_split_name(name))
-    if not words & _CALL_WORDS or not words & _CALLED_WORDS or not words <= _CALL_WORDS | _CALLED_WORDS:
-        return None
-    if not isinstance(asked := parse_if_json(arguments), dict):
-        return None
-    held = {_normalise_name(key): value for key, value in reversed(asked.items())}
-    called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
-    passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
-    passed_on = next((one for one in passed if isinstance(one, dict)), None)
-    return None if called is None or passed_on is None else (called, passed_on)
-
-
 def is_known_tool(name: str) -> bool:
     """Return whether the table has a tool of this name, and the name is not ambiguous."""
     key = _normalise_name(name)
@@ -224,9 +206,22 @@ class ChosenTools:
         return found == OPEN if found is not None else decide_tool(name) == OPEN and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
-        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself."""
-        is_decided = self.find(name) is not None or self(name)
-        return None if is_decided else _find_called_tool(name, arguments)
+        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself.
+
+        >>> BY_NAME.find_inner_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
+        ('search_wiki', {'query': 'dunes'})
+        """
+        words = set(_split_name(name))
+        is_proxy = words & _CALL_WORDS and words & _CALLED_WORDS and words <= _CALL_WORDS | _CALLED_WORDS
+        if not is_proxy or self.find(name) is not None or self(name):
+            return None
+        if not isinstance(asked := parse_if_json(arguments), dict):
+            return None
+        held = {_normalise_name(key): value for key, value in reversed(asked.items())}
+        called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
+        passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
+        passed_on = next((one for one in passed if isinstance(one, dict)), None)
+        return None if called is None or passed_on is None else (called, passed_on)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
         """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide."""
@@ -244,10 +239,7 @@ BY_NAME = ChosenTools({}, is_search_tool)
 
 
 def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
-    """Return the predicate for the option `tools=`: the function given, the names given, or the default.
-
-    `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
-    """
+    """Return the predicate for the option `tools=`: the function given, the names given, or the default."""
     if tools is None:
         return BY_NAME
     if callable(tools):
@@ -257,6 +249,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
         raise InputError(
             f"{spell('tools')} takes the names of the search tools, or a function of a name that returns True or False"
         )
+    # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]
     return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)

@@ -43,11 +43,9 @@ Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: Endings of files of traces, before `.gz` and `.zst`.
 ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".har", ".parquet", ".db", ".sqlite")
-#: All endings of such files.
 LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
 _PARQUET, _HEAD_ROWS = b"PAR1", 200
-#: Bytes per read.
 _PIECE = 1 << 20
 #: Limit of what memory holds at once: a stream of events, or a file in an archive.
 _MAX_STREAM = 256 << 20

@@ -156,14 +156,9 @@ def _to_frames(tables: Sequence[str], rows: ResultRows) -> list[pl.DataFrame]:
 
 
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the uses of whole queries, and `can_open`: whether the query's log has a call that opens a document.
+    """Return the uses of whole queries, by the table `uses` of `ResultRows` and results with the column `document`.
 
-    It is null if the log hides which documents the query opened.
-
-    Args:
-        mentions: the table `uses` of `ResultRows`.
-        results: the results of all these queries, with the column `document`.
-        earlier: results of earlier conversions, with documents that other results may be.
+    `can_open`: whether the query's log has a call that opens a document; null if the log hides which ones the query opened.
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]

@@ -111,10 +111,7 @@ class BatchConverter:
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first.
-
-        In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
-        """
+        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first."""
         if frame.is_empty():
             return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
@@ -141,11 +138,12 @@ class BatchConverter:
             return self._encode_rows(frame, mentions, earlier)
         frame = frame.with_columns(place=pl.int_range(pl.len()))
         whole, rest = frame.filter(in_need), frame.filter(~in_need)
-        parts = [self._add_documents(whole, options)]
-        if trusted:
-            parts.append(self._add_documents(rest, {**options, "trust_doc_id": True}))
-        else:
-            parts.append(rest.with_columns(document="doc_id"))
+        # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
+        by_id = {**options, "trust_doc_id": True}
+        parts = [
+            self._add_documents(whole, options),
+            self._add_documents(rest, by_id) if trusted else rest.with_columns(document="doc_id"),
+        ]
         batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
         return batch._replace(deduplicated=whole["query_id"].n_unique(), reissued=reissued)
 

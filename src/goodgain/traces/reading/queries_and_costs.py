@@ -213,8 +213,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.unread:
         summary.count("unread", place, outcome.unread)
         summary.searches_with_unread += 1
-    for name in find_unknown_urls(outcome.results):
-        summary.unknown_urls[name] += 1
+    summary.unknown_urls.update(find_unknown_urls(outcome.results))
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":

@@ -113,9 +113,7 @@ def is_nothing_found(text: str) -> bool:
     """Return whether a text begins like a report of no results, and names no URL."""
     if text.startswith(CLAUDE_CODE):
         return _NO_LINKS in text
-    if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
-        return False
-    return "://" not in _QUOTED.sub("", text)
+    return len(text) <= _MAX_LENGTH and _NOTHING.match(text) is not None and "://" not in _QUOTED.sub("", text)
 
 
 def strip_heading(text: str) -> str:

@@ -45,10 +45,6 @@ _URL = re.compile(r"https?://[^\s<>\"']+")
 _PICTURES = re.compile("image|icon|thumb|picture|photo|avatar|logo")
 #: Signs that end a sentence or a bracket rather than an address.
 _AFTER_URL = ").,;:]*"
-#: The form of a line with an address that is not a Markdown link.
-_BARE = "bare"
-#: The form of a numbered line with more than an address.
-_LISTED = "listed"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
@@ -184,7 +180,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
             if part and "://" in part:
                 covered.update(map(_strip_sentence, _URL.findall(part)))
     lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
-    forms = {_BARE, *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
+    forms = {"bare", *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
     for line, found in lines:
         if is_of_result(found):
             continue
@@ -193,7 +189,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
             if address not in addresses:
                 yield address
         else:
-            is_listed = form == _LISTED and form in forms
+            is_listed = form == "listed" and form in forms
             yield from (url for url in map(_strip_sentence, found) if is_listed or url not in covered)
 
 
@@ -206,13 +202,16 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and its address if it holds nothing else."""
+    """Return the form of a line, and its address if it holds nothing else.
+
+    A line with an address that is not a Markdown link is `bare`, a numbered line with more than an address `listed`.
+    """
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:
-        return _LISTED, None
+        return "listed", None
     if address is None or not text.startswith("["):
-        return _BARE, address
+        return "bare", address
     return line.lstrip()[:1] if number is None else "number", address
 
 

@@ -111,8 +111,6 @@ def looks_like_results(output: Any, at: str) -> bool:
                 output = loads(output)
         if isinstance(output, str) and len(output) > _MAX_LOOKED_AT:
             return False
-    if not isinstance(output, (str, list, dict)):
-        return False
     try:
         results = _OutputReader(at).read_value(output, _MAX_DEPTH).results
     except InputError:

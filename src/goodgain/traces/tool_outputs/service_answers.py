@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -48,15 +49,11 @@ def find_lists(item: Object) -> list[Any]:
 def _find_list(item: Object) -> Any:
     """Return the value of the best key with a list, else of one with an object or text."""
     names = {name: key for key, name in normalise_keys(tuple(item))}
-    held = [(item[names[name]], name in _ALWAYS_LISTS) for name in LIST_KEYS if name in names]
-    for value, is_always in held:
-        if is_always and isinstance(value, list):
-            return value
-    for kind in (list, dict, str):
-        for value, _ in held:
-            if isinstance(value, kind) and value:
-                return value
-    return next((value for value, _ in held if isinstance(value, list)), None)
+    held = {name: item[names[name]] for name in LIST_KEYS if name in names}
+    always = (value for name, value in held.items() if name in _ALWAYS_LISTS and isinstance(value, list))
+    filled = (value for kind in (list, dict, str) for value in held.values() if isinstance(value, kind) and value)
+    empty = (value for value in held.values() if isinstance(value, list))
+    return next(chain(always, filled, empty), None)
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
