@@ -124,6 +124,10 @@ class Turn(msgspec.Struct, gc=False):
     opens_are_known: bool | None = None
     trace_id: str | None = None  # in logs of spans
 
+    @property
+    def calls(self) -> list[ToolCall]:
+        return [call for step in self.steps for call in step.calls]
+
 
 class Trace(msgspec.Struct, gc=False):
     """One conversation of one system."""

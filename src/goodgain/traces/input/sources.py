@@ -183,10 +183,7 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through.
-
-        `query_id` is the query that is lost by it, if it is known.
-        """
+        """With errors='skip', count an InputError raised inside, by which `query_id` is lost; else let it through."""
         try:
             yield
         except InputError as error:

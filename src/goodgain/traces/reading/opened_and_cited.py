@@ -94,10 +94,7 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read what a turn opened and cited: `opens` are its calls that open, each with the last iteration before it.
-
-    `can_open`: whether the trace has a call that opens a document.
-    """
+    """Read what a turn opened and cited; `opens` are its calls that open, each with the last iteration before it."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
@@ -123,29 +120,23 @@ def read_uses(
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
     """Yield a mention for each document that a call asked for, once."""
-    asked = _parse_arguments(call.arguments) if call.opened is None else [*call.opened]
+    asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
+    if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
+        value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
+        asked = [*_find_urls(asked)] if value is None else value[0]
     found: dict[tuple[str | None, Place | None], None] = {}
-    for key, value in _list_names(asked, _NAMES + _POSITIONS):
-        place = documents.find(str(value), iteration)
-        if place is None and isinstance(value, int) and key in _POSITIONS:
-            place = documents.find_nth(value, iteration)
-        is_name = not (isinstance(value, int) and key in (*_DOUBTFUL, *_POSITIONS))
-        if place is not None or (is_name and not _REFERENCE.fullmatch(str(value))):
-            found[None if place else str(value), place] = None
+    for key, name in _list_names(asked, _NAMES + _POSITIONS):
+        place = documents.find(str(name), iteration)
+        if place is None and isinstance(name, int) and key in _POSITIONS:
+            place = documents.find_nth(name, iteration)
+        is_name = not (isinstance(name, int) and key in (*_DOUBTFUL, *_POSITIONS))
+        if place is not None or (is_name and not _REFERENCE.fullmatch(str(name))):
+            found[None if place else str(name), place] = None
     pages = call.output.split(BETWEEN_BLOCKS) if isinstance(call.output, str) else []
     outputs = pages if len(pages) == len(found) else [call.output] * len(found)
-    for (name, place), output in zip(found, outputs, strict=True):
+    for (unmet, place), output in zip(found, outputs, strict=True):
         failed = call.failed or (output is not UNANSWERED and brings_no_page(output))
-        yield Mention("open", iteration, name, place, failed)
-
-
-def _parse_arguments(arguments: Any) -> Any:
-    """Return the arguments of a call as a value; of a text that is none, the URLs in it."""
-    value = parse_if_json(arguments)
-    if not isinstance(value, str) or not any(map(str.isspace, value.strip())):
-        return value
-    found = next(filter(None, (find(value) for find in NOTATIONS.values())), None)
-    return [*_find_urls(value)] if found is None else found[0]
+        yield Mention("open", iteration, unmet, place, failed)
 
 
 def _list_names(

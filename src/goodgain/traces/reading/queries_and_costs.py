@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -38,14 +39,14 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
-    for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
+    for call in (call for turn in trace.turns for call in turn.calls):
         call.name_called_tool(options.tool_rule)
     turns_read = len(trace.turns)
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
     used = [trace.turns[-1]] if options.turns == "last" else trace.turns
     if options.turns == "searching":
-        searching = (turn for turn in reversed(trace.turns) if _count_searches(turn, options))
+        searching = (turn for turn in reversed(trace.turns) if any(_is_search(call, options) for call in turn.calls))
         used = [next(searching, trace.turns[-1])]
     if options.query_text is not None:  # it is the question, instead of what the user said
         text = follow_path(trace.record, options.query_text)
@@ -61,13 +62,13 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.turns_used += turns_read if options.turns == "joined" else len(used)
     # Either all turns are used, or one.
     others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
-    summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
-    elsewhere = sum(_count_searches(turn, options) for turn in others)
+    calls_elsewhere = [call for turn in others for call in turn.calls]
+    summary.tools_elsewhere.update(call.tool for call in calls_elsewhere)
+    elsewhere = sum(_is_search(call, options) for call in calls_elsewhere)
     summary.searches_elsewhere += elsewhere
     idle = [query.turn for query in read if not query.iterations and not query.left_out]
     for turn in idle:
-        calls = (call for step in turn.steps for call in step.calls if hands_over(call.tool))
-        if (handing := next(calls, None)) is not None:
+        if (handing := next((call for call in turn.calls if hands_over(call.tool)), None)) is not None:
             summary.count("handed_over", f"{handing.tool} at {format_place(handing.at)}")
     if elsewhere:
         summary.queries_searched_earlier += len(idle)
@@ -95,10 +96,6 @@ def _join_turns(turns: list[Turn]) -> Turn:
         cited=[one for turn in turns for one in turn.cited],
         opens_are_known=all(known) if known else None,
     )
-
-
-def _count_searches(turn: Turn, options: ReadOptions) -> int:
-    return sum(_is_search(call, options) for step in turn.steps for call in step.calls)
 
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
@@ -147,17 +144,15 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             # If the format decides on a call, its tool's name is not in question.
             if call.is_search is None and looks_like_results(call.output, call.at):
                 summary.lookalikes[call.tool] += 1
-        before, kept = len(iterations), []
+        before = len(iterations)
+        groups = [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]
+        statuses = [{search.status for search in group} for group in groups]
         # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
         # its results would be incomplete.
-        for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
-            statuses = {search.status for search in group}
-            unparsed += "unparsed" in statuses
-            kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)
-            if kept[-1]:
-                iterations.append(group)
-            else:
-                skipped += 1
+        kept = [options.unrecorded != "skip" or "unrecorded" not in found for found in statuses]
+        unparsed += sum("unparsed" in found for found in statuses)
+        iterations += compress(groups, kept)
+        skipped += kept.count(False)
         opens += [(before + sum(kept[:number]), call) for number, call in beside]
         ended.append(len(iterations) - before)
     summary.steps += len(turn.steps)
@@ -177,9 +172,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.costs_known += sum(usage != Usage() for usage in spent)
     uses = None
     if options.uses:
-        can_open = bool(opens) or any(
-            _is_open(call, options) for one in trace.turns for step in one.steps for call in step.calls
-        )
+        can_open = bool(opens) or any(_is_open(call, options) for one in trace.turns for call in one.calls)
         uses = read_uses(turn, iterations, opens, can_open=can_open)
         summary.unnamed_opens += uses.unnamed
     return Query(turn, own_id, iterations, skipped > 0, spent, uses)

@@ -152,7 +152,7 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
         return _Trial(known.name, "its reader failed")
     if unknown := (trace.unknown if trace else ()) + source.take_unknown():
         return _Trial(known.name, f"{unknown[0].what} is not understood"[:_LONGEST_REASON])
-    calls = sum(len(step.calls) for turn in trace.turns for step in turn.steps) if trace else 0
+    calls = sum(len(turn.calls) for turn in trace.turns) if trace else 0
     if not calls:
         return _Trial(known.name, "no call of a tool was found in it")
     if place:

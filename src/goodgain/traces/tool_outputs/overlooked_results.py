@@ -111,9 +111,9 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
     """Yield the addresses or ids of inner objects that look like results, outside the values in `read`.
 
-    An object looks like a result if it has a title or text, and a URL or (in a list) an id. With `lists_only`, only lists
-    are searched: other inner objects of a result describe the same document.
+    An object looks like a result if it has a title or text, and a URL or (in a list) an id.
     """
+    # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
     for key, value in item.items():
@@ -202,10 +202,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and its address if it holds nothing else.
-
-    A line with an address that is not a Markdown link is `bare`, a numbered line with more than an address `listed`.
-    """
+    """Return the form of a line (`listed`: numbered, with more than an address), and its address if it holds nothing else."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:
