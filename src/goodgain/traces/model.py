@@ -23,11 +23,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class UnknownItem(msgspec.Struct, frozen=True, gc=False):
-    """An item in a log that a format does not understand: its kind, its place, and what was expected."""
+    """An item in a log that a format does not understand."""
 
-    what: str
-    at: str
-    expected: str = ""
+    what: str  # its kind, in the same words for all items of this kind, which are counted by it
+    at: str  # its place
+    expected: str = ""  # what the format has in its place
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):

@@ -154,9 +154,7 @@ class Source:
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
 
-        Args:
-            one: makes a trace of a value and its place.
-            is_one: decides whether a list is one trace (a list of messages) or a list of traces.
+        `one` makes a trace of a value and its place. `is_one` tells a list that is one trace (of messages) from a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -205,13 +203,7 @@ class Source:
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record that the trace being read has an item of an unknown kind, or something that is not read.
-
-        Args:
-            what: the kind, in the same words for all of its items, which are counted by it.
-            at: the place of this one.
-            expected: what the format has in its place.
-        """
+        """Record that the trace being read has an item of an unknown kind, or something that is not read: an `UnknownItem`."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 

@@ -64,8 +64,7 @@ class OutputFiles(NamedTuple):
     @property
     def known(self) -> list[Path]:
         """The files whose names are known from the beginning."""
-        fixed = [self.run if self.is_one_run else None, self.results]
-        return [*filter(None, fixed), *self.tables.values()]
+        return [*filter(None, [self.run if self.is_one_run else None, self.results]), *self.tables.values()]
 
 
 class ConvertedBatch(NamedTuple):

@@ -212,7 +212,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status != "ok":
         name = "failed" if outcome.status == "error" else outcome.status
         setattr(summary, name, getattr(summary, name) + 1)
-    asked = call.queries if call.queries is not None else call.arguments
+    asked = call.arguments if call.queries is None else call.queries
     return SearchCall(outcome.status, outcome.results, asked, call.call_id)
 
 
@@ -234,19 +234,17 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended.
-
-    An iteration costs what was spent after the previous one, up to the end of its own step; the first of a step gets all of
-    it. Without a duration, a step lasted from the time of the previous step to its own.
-    """
+    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):
         rest = add_usages(rest, step.usage) or rest
+        # Without a duration, a step lasted from the time of the previous step to its own.
         if (time := parse_time(step.time)) is not None:
             if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
                 rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
             clock = time
+        # What was spent since the last iteration is the cost of the first of the step.
         if count:
             free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
             spent += [rest, *[free] * (count - 1)]

@@ -57,8 +57,7 @@ class ReadOptions:
                 raise InputError(f"{spell(name, value)} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
-        is_id = callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)
-        if self.query_id is not None and not is_id:
+        if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
             raise InputError(f"{spell('query_id')} takes a text (a constant or a field path), or a function of a trace")
         if self.query_text is not None:
             if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):

@@ -55,10 +55,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
-
-    `finish` is called in the process that read the rows. After the last batch, `names.new_ids` has the ids of joined queries.
-    """
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -72,7 +69,7 @@ def read_batches(
     summary.files = len(files)
     summary.choices = options.choices
     tasks = plan_tasks(files)
-    read = partial(_read_task, options=options, finish=finish)
+    read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
     by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
     for batch in chain.from_iterable(by_task):
         for query in batch.names:
@@ -88,7 +85,7 @@ def read_batches(
             f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
-    names.join(options, summary)
+    names.join(options, summary)  # `names.new_ids` has the ids of joined queries
 
 
 def _read_task(
@@ -166,8 +163,7 @@ def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Itera
 
 def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
     errors = summary.errors
-    chosen = options.format
-    trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
+    trace_format = detect_format(log.path, log.head) if options.format == "auto" else get_format(options.format)
     if trace_format is None:
         raise InputError(describe_unclaimed(log, options))
     source = make_source(log, options, summary)

@@ -109,10 +109,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`.
-
-    An object looks like a result if it has a title or text, and a URL or (in a list) an id.
-    """
+    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -137,6 +134,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
+    """Return the URL or (in a list) the id of an object that looks like a result, because it has a title or text too."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None

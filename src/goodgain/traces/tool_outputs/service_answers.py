@@ -42,18 +42,15 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 def find_lists(item: Object) -> list[Any]:
     """Return what an object wraps: its parallel lists of results, or the value of its best key."""
     lists = _find_parallel_lists(item)
-    held = _find_list(item) if len(lists) < 2 else None
-    return lists if held is None else [held]
-
-
-def _find_list(item: Object) -> Any:
-    """Return the value of the best key with a list, else of one with an object or text."""
+    if len(lists) > 1:
+        return lists
     names = {name: key for key, name in normalise_keys(tuple(item))}
     held = {name: item[names[name]] for name in LIST_KEYS if name in names}
     always = (value for name, value in held.items() if name in _ALWAYS_LISTS and isinstance(value, list))
     filled = (value for kind in (list, dict, str) for value in held.values() if isinstance(value, kind) and value)
     empty = (value for value in held.values() if isinstance(value, list))
-    return next(chain(always, filled, empty), None)
+    best = next(chain(always, filled, empty), None)
+    return lists if best is None else [best]
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
