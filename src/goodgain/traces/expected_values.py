@@ -85,8 +85,9 @@ def as_word(value: Any, default: str = "") -> str:
 
 def expect_id(value: Any, at: str) -> str | None:
     """Return an id as text, from text or a whole number; None for null and for an empty text."""
-    found = id_or_none(value)
-    if found is None and value is not None and not isinstance(value, str):
+    if value is None or isinstance(value, str):
+        return value or None
+    if (found := id_or_none(value)) is None:
         raise unexpected_value(at, "an id (text or a whole number)", value)
     return found
 

@@ -154,6 +154,7 @@ def is_known_tool(name: str) -> bool:
     return key in _TABLE and key not in _DOUBTFUL
 
 
+@lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
     """Return whether a tool of this name searches documents; searches of code do not count.
 
@@ -211,9 +212,9 @@ class ChosenTools:
         >>> BY_NAME.find_inner_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
         ('search_wiki', {'query': 'dunes'})
         """
-        words = set(_split_name(name))
-        is_proxy = words & _CALL_WORDS and words & _CALLED_WORDS and words <= _CALL_WORDS | _CALLED_WORDS
-        if not is_proxy or self.find(name) is not None or self(name):
+        words = _split_name(name)
+        is_other = _CALL_WORDS.isdisjoint(words) or _CALLED_WORDS.isdisjoint(words)
+        if is_other or not {*words} <= _CALL_WORDS | _CALLED_WORDS or self.find(name) is not None or self(name):
             return None
         if not isinstance(asked := parse_if_json(arguments), dict):
             return None
