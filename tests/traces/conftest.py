@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ def read(written: Callable[[str, Story], Path]) -> Callable[..., pl.DataFrame]:
         return read_traces(written(name, story), **STEPS | options)
 
     return write_and_read
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Writes text as it is, a list as JSON Lines if the name says so, or any other value as JSON, and gives the file's path."""
+
+    def write(value: Any, name: str = "log.json") -> Path:
+        if isinstance(value, list) and name.endswith(".jsonl"):
+            value = "\n".join(map(json.dumps, value))
+        path = tmp_path / name
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        return path
+
+    return write
 
 
 def by_iteration(results: pl.DataFrame, query_id: str | None = None) -> list[list[str | None]]:

@@ -29,18 +29,6 @@ Json = Any
 _USER = {"role": "user", "content": "What?"}
 
 
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    """Writes text under a name."""
-
-    def write(text: str, name: str = "stream.txt") -> Path:
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def _archive(path: Path, members: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
     with zipfile.ZipFile(path, "w", method) as archive:
         for name, content in members.items():
@@ -211,7 +199,7 @@ def test_the_chunks_of_groq_are_one_step_and_the_empty_copy_of_a_search_is_none(
     tools = [_ran(0, "a"), _ran(0, "a", "u:1"), _ran(1, "b"), _ran(1, "b", "u:2")]
     stream = _stream(_groq(*tools), done=True)
     log = [{"request": {"messages": [_USER], "stream": True}, "response": stream}]
-    for path in (save(stream), save(json.dumps(log), "log.json")):
+    for path in (save(stream, "stream.txt"), save(log)):
         seen: list[Summary] = []
         results = read_traces(path, report=seen.append)
         assert results.select("iteration", "search", "search_query", "url", "status").rows() == [
@@ -251,7 +239,7 @@ _ANTHROPIC = [
 
 
 def test_the_blocks_of_an_anthropic_stream_are_searches_with_their_results(save: Callable[..., Path]) -> None:
-    results = read_traces(save(_stream(_ANTHROPIC, named=True)))
+    results = read_traces(save(_stream(_ANTHROPIC, named=True), "stream.txt"))
     assert by_iteration(results) == [["https://a.example"]]
     assert results["search_query"].to_list() == ["bm25"]
     assembled = assemble_stream(_stream(_ANTHROPIC))
@@ -305,10 +293,10 @@ def test_the_pieces_of_gemini_and_of_the_ui_stream_are_put_together() -> None:
 
 def test_a_stream_of_an_unknown_vendor_or_a_damaged_one_is_refused_in_words(save: Callable[..., Path]) -> None:
     with pytest.raises(InputError, match=r"a stream of server-sent events of the types odd\.delta"):
-        read_traces(save(_stream([{"type": "odd.delta"}])))
+        read_traces(save(_stream([{"type": "odd.delta"}]), "stream.txt"))
     for damaged in (_stream(_CHAT).replace('"choices": [{', '"choices": [', 1), _stream(_CHAT)[:-40]):
         with pytest.raises(InputError):
-            read_traces(save(damaged), unrecorded="empty")
+            read_traces(save(damaged, "stream.txt"), unrecorded="empty")
 
 
 def test_recorded_exchanges_whose_answers_are_streams_are_read(save: Callable[..., Path]) -> None:
@@ -323,10 +311,10 @@ def test_recorded_exchanges_whose_answers_are_streams_are_read(save: Callable[..
             {"request": {"messages": [_USER], "stream": True}, "response": response},
             {"request": {"messages": history}, "response": _stream(said, done=True)},
         ]
-        assert by_iteration(read_traces(save(json.dumps(log), "log.json")), "log-1") == [["d1", "d2"]]
+        assert by_iteration(read_traces(save(log)), "log-1") == [["d1", "d2"]]
     cut = [{"request": {"messages": [_USER]}, "response": _stream(_CHAT[:2])}]
     with pytest.raises(InputError, match=r"at /0/response: expected one object that is the whole answer"):
-        read_traces(save(json.dumps(cut), "log.json"), format="openai_chat")
+        read_traces(save(cut), format="openai_chat")
 
 
 _RESPONSE = [

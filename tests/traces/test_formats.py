@@ -8,24 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from goodgain.traces import read_traces
 from tests.support.tables import ROOT
 
 Json = Any
-
-
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a value as JSON, a list of lines as JSON Lines, or text, under a name."""
-
-    def write(value: Json, name: str = "log.json") -> Path:
-        path = tmp_path / name
-        path.write_text(value if isinstance(value, str) else json.dumps(value))
-        return path
-
-    return write
 
 
 # ATIF, Inspect, our own

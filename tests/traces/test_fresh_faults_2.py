@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,19 +14,6 @@ from goodgain.traces.output.conversion import convert_traces
 
 from .conftest import by_iteration
 from .story import docs
-
-
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    def write(text: str, name: str) -> Path:
-        (tmp_path / name).write_text(text)
-        return tmp_path / name
-
-    return write
-
-
-def _lines(*records: Any) -> str:
-    return "\n".join(map(json.dumps, records))
 
 
 def _chat(document: str) -> str:
@@ -70,12 +56,12 @@ def test_the_history_of_gemini_s_own_calls_repeats_what_was_asked(save: Callable
         response = {"candidates": candidates, "automaticFunctionCallingHistory": history}
         exchange = {"request": {"contents": contents}, "response": response}
         for form, record in (("exchange", exchange), ("contents", {"contents": contents, **response})):
-            log, run = save(_lines(record), f"{name}_{form}.json"), tmp_path / f"{name}_{form}"
+            log, run = save(record, f"{name}_{form}.json"), tmp_path / f"{name}_{form}"
             assert by_iteration(read_traces(log, iteration="step")) == [["d1"]] * steps
             convert_traces(log, f"{run}.run", queries=f"{run}.jsonl")
             assert json.loads(Path(f"{run}.jsonl").read_text())["text"] == "What?"
     answer = {"role": "model", "parts": [{"text": "A"}]}
     later = {"request": {"contents": [asked, *calls, answer, asked]}, "response": {"candidates": candidates}}
     response = {"candidates": candidates, "automaticFunctionCallingHistory": [asked, *calls]}
-    log = save(_lines({"request": {"contents": [asked]}, "response": response}, later), "joined.jsonl")
+    log = save([{"request": {"contents": [asked]}, "response": response}, later], "joined.jsonl")
     assert read_traces(log, turns="all")["doc_id"].to_list() == ["d1", None], "two turns of one conversation"

@@ -26,20 +26,6 @@ Json = Any
 _USER = {"role": "user", "content": "What?"}
 
 
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a value as JSON, a list of values as JSON Lines, or text, under a name."""
-
-    def write(value: Json, name: str = "log.json") -> Path:
-        path = tmp_path / name
-        if isinstance(value, list) and name.endswith(".jsonl"):
-            value = "\n".join(map(json.dumps, value))
-        path.write_text(value if isinstance(value, str) else json.dumps(value))
-        return path
-
-    return write
-
-
 # Messages in wrappers, and one a line
 
 

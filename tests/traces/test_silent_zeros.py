@@ -21,18 +21,6 @@ _SHARED = Path(__file__).parents[2].parent / "shared" / "traces" / "turn4"
 _PAGES = json.dumps([{"title": "A", "url": "https://a.example/1"}])
 
 
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a value, or values a line."""
-
-    def write(value: Json, name: str = "log.json") -> Path:
-        path = tmp_path / name
-        path.write_text("\n".join(map(json.dumps, value)) if name.endswith(".jsonl") else json.dumps(value))
-        return path
-
-    return write
-
-
 def _chat(output: str) -> list[Json]:
     function = {"name": "search", "arguments": '{"query": "q"}'}
     return [
@@ -41,10 +29,6 @@ def _chat(output: str) -> list[Json]:
         {"role": "tool", "tool_call_id": "c1", "content": output},
         {"role": "assistant", "content": "That."},
     ]
-
-
-def _costs(path: Path) -> list[tuple[Any, ...]]:
-    return read_traces(path, costs=True)[1].select("iteration", "input_tokens", "output_tokens").rows()
 
 
 # Formats
@@ -132,72 +116,6 @@ def test_dead_branches_of_claude_code_are_not_read_by_shape_either(
     said = line(6, 5, "assistant", {"type": "text", "text": "So."})
     log = save([line(1, 0, "user"), *dead, *live, said], "log.jsonl")
     assert by_iteration(read_traces(log, **options)) == [["https://live.example"]]
-
-
-# Usage
-
-
-def test_the_usage_of_pydantic_ai_is_a_cost(save: Callable[..., Path]) -> None:
-    call = {"part_kind": "tool-call", "tool_name": "search", "args": {"query": "q"}, "tool_call_id": "c1"}
-    found = {"part_kind": "tool-return", "tool_name": "search", "content": json.loads(_PAGES), "tool_call_id": "c1"}
-    log = [
-        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What?"}]},
-        {"kind": "response", "parts": [call], "usage": {"input_tokens": 10, "output_tokens": 2}},
-        {"kind": "request", "parts": [found]},
-        {
-            "kind": "response",
-            "parts": [{"part_kind": "text", "content": "That."}],
-            "usage": {"request_tokens": 20, "response_tokens": 4},
-        },
-    ]
-    assert _costs(save(log)) == [(1, 10, 2), (0, 20, 4)]
-
-
-def test_the_usage_of_autogen_is_a_cost(save: Callable[..., Path]) -> None:
-    call = {"id": "c1", "name": "search", "arguments": '{"query": "q"}'}
-    found = {"call_id": "c1", "name": "search", "content": _PAGES, "is_error": False}
-
-    def usage(number: int) -> Json:
-        return {"prompt_tokens": number, "completion_tokens": number // 5}
-
-    log = [
-        {"type": "TextMessage", "source": "user", "content": "What?", "models_usage": None},
-        {"type": "ToolCallRequestEvent", "source": "agent", "content": [call], "models_usage": usage(10)},
-        {"type": "ToolCallExecutionEvent", "source": "agent", "content": [found], "models_usage": None},
-        {"type": "TextMessage", "source": "agent", "content": "That.", "models_usage": usage(20)},
-    ]
-    assert _costs(save({"messages": log})) == [(1, 10, 2), (0, 20, 4)]
-
-
-@pytest.mark.parametrize("names", [("inputTokens", "outputTokens"), ("promptTokens", "completionTokens")])
-def test_the_usage_of_the_steps_of_vercel_is_a_cost(save: Callable[..., Path], names: tuple[str, str]) -> None:
-    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "search", "args": {"query": "q"}}
-    found = {"type": "tool-result", "toolCallId": "c1", "toolName": "search", "result": json.loads(_PAGES)}
-    log = [
-        {
-            "finishReason": "tool-calls",
-            "toolCalls": [call],
-            "toolResults": [found],
-            "usage": dict(zip(names, (10, 2), strict=True)),
-        },
-        {
-            "finishReason": "stop",
-            "text": "That.",
-            "toolCalls": [],
-            "toolResults": [],
-            "usage": dict(zip(names, (20, 4), strict=True)),
-        },
-    ]
-    assert _costs(save({"steps": log})) == [(1, 10, 2), (0, 20, 4)]
-
-
-def test_the_usage_of_a_whole_conversation_is_told(save: Callable[..., Path]) -> None:
-    log = save({"messages": _chat(_PAGES), "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
-    with pytest.warns(GoodgainNotice) as said:
-        assert _costs(log) == [(1, None, None)]
-    assert any(
-        "field 'usage' of a whole conversation (costs need the usage of each step)" in str(one.message) for one in said
-    )
 
 
 # Texts

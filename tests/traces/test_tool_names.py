@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodgain as gg
-from goodgain.traces.tools import decide_tool, is_open_tool, is_search_tool
+from goodgain.traces.tools import decide_tool, is_search_tool
 from tests.support.command import run_command
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -80,7 +80,7 @@ def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
         "fetch_web_page": True, "openLink": True, "mcp__acme__read_document": True, "browse_site": True, "open_mail": False,
         "search_and_open_page": False, "read_file": False, "page_screenshot": False, "browser_click": False,
     }  # fmt: skip
-    assert {name: is_open_tool(name) for name in opens} == opens
+    assert {name: decide_tool(name) == "open" for name in opens} == opens
 
 
 def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_nothing_is_written(tmp_path: Path) -> None:

@@ -23,18 +23,6 @@ _USER = {"role": "user", "content": "What?"}
 _PAGE = {"url": "https://a.example", "title": "A"}
 
 
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a value as JSON, or text as it is, under a name."""
-
-    def write(value: Json, name: str = "log.json") -> Path:
-        path = tmp_path / name
-        path.write_text(value if isinstance(value, str) else json.dumps(value))
-        return path
-
-    return write
-
-
 def _span(number: int, **attributes: Json) -> Json:
     return {
         "name": attributes.pop("name", "span"),

@@ -27,7 +27,6 @@ def format_place(at: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """Return a short description of a value, for an error."""
     match value:
         case None:
             return "null"
@@ -62,31 +61,23 @@ def expect_list(value: Any, at: str) -> list[Any]:
 
 
 def expect_object(value: Any, at: str) -> dict[str, Any]:
-    """Return a JSON object."""
     if not isinstance(value, dict):
         raise unexpected_value(at, "an object", value)
     return value
 
 
 def expect_text(value: Any, at: str) -> str:
-    """Return a text; null is an error."""
     if not isinstance(value, str):
         raise unexpected_value(at, "text", value)
     return value
 
 
 def expect_optional_text(value: Any, at: str) -> str | None:
-    """Return a text, or None for null."""
-    if value is None or isinstance(value, str):
-        return value
-    raise unexpected_value(at, "text", value)
+    return None if value is None else expect_text(value, at)
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a word such as a type or role, to look up in a table.
-
-    Any other value becomes a word that no table has: lists and objects cannot be looked up in a set.
-    """
+    """Return a word to look up in a table; any other value, such as a list, becomes a word that no table has."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
@@ -94,20 +85,15 @@ def as_word(value: Any, default: str = "") -> str:
 
 def expect_id(value: Any, at: str) -> str | None:
     """Return an id as text, from text or a whole number; None for null and for an empty text."""
-    if isinstance(value, str):
+    if value is None or isinstance(value, str):
         return value or None
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise unexpected_value(at, "an id (text or a whole number)", value)
+    if (found := id_or_none(value)) is None:
+        raise unexpected_value(at, "an id (text or a whole number)", value)
+    return found
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number, also from text; None for anything else.
-
-    It never raises: it reads only scores, which a run may lack.
-    """
+    """Return a finite number, also from text; None for anything else: only scores are read, which a run may lack."""
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)

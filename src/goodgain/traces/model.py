@@ -23,11 +23,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class UnknownItem(msgspec.Struct, frozen=True, gc=False):
-    """An item in a log that a format does not understand: its kind, its place, and what was expected."""
+    """An item in a log that a format does not understand."""
 
-    what: str
-    at: str
-    expected: str = ""
+    what: str  # its kind, in the same words for all items of this kind, which are counted by it
+    at: str  # its place
+    expected: str = ""  # what the format has in its place
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -58,10 +58,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: its status, its results in order, and its queries or the call's arguments (`asked`).
-
-    `queries` is computed on demand, because most runs do not need it.
-    """
+    """One search: its status, its results in order, and its queries or the call's arguments (`asked`)."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -70,48 +67,31 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the search."""
+        """The queries, found on demand: most runs do not need them."""
         return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A call in a log; mutable, because its answer comes later in the log.
+    """A call in a log; mutable, because its answer comes later in the log."""
 
-    Attributes:
-        tool: the tool's name, as the log spells it.
-        arguments: what it was called with: an object, or JSON text.
-        output: what it returned, in whatever shape.
-        spare: a second form of the output, read if `output` cannot be.
-        failed: whether the log says that the call failed.
-        is_search: whether the call is a search; None: the tool's name decides.
-        remedy: how to record the results, for calls without them.
-        perhaps: the key of what may be the output, in a place where the format does not read it.
-        may_lack: whether the format may lack the output of single calls: these are unrecorded, and a notice counts them
-            instead of an error.
-        doc_type: the type of every result (`passage`), if the tool gives it.
-        queries: the queries, for a call whose `arguments` do not hold them.
-        opened: the documents that it opened, for a call whose `arguments` do not name them, or of a tool that also searches.
-        at: the place in the log.
-    """
-
-    tool: str
-    at: str
+    tool: str  # the tool's name, as the log spells it
+    at: str  # the place in the log
     call_id: str | None = None
-    arguments: Any = None
-    output: Any = UNANSWERED
-    spare: Any = UNANSWERED
-    failed: bool = False
-    is_search: bool | None = None
-    remedy: str = ""
-    perhaps: str = ""
-    may_lack: bool = False
-    doc_type: str | None = None
-    queries: tuple[str, ...] | None = None
+    arguments: Any = None  # an object, or JSON text
+    output: Any = UNANSWERED  # what the tool returned, in whatever shape
+    spare: Any = UNANSWERED  # a second form of the output, read if `output` cannot be
+    failed: bool = False  # by the log
+    is_search: bool | None = None  # None: the tool's name decides
+    remedy: str = ""  # how to record the results, for calls without them
+    perhaps: str = ""  # the key of what may be the output, in a place where the format does not read it
+    may_lack: bool = False  # single calls may lack their output: a notice counts them instead of an error
+    doc_type: str | None = None  # the type of every result (`passage`), if the tool gives it
+    queries: tuple[str, ...] | None = None  # for a call whose `arguments` do not hold them
+    #: The opened documents, for a call whose `arguments` do not name them, or of a tool that also searches.
     opened: tuple[Any, ...] | None = None
 
     @property
     def answered(self) -> bool:
-        """Whether the log has the outcome of the call."""
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
@@ -130,51 +110,36 @@ class Step(msgspec.Struct, gc=False):
 
 
 class Turn(msgspec.Struct, gc=False):
-    """A message of the user, and the steps that the agent took in answer to it.
-
-    Attributes:
-        answer, cited: if uses are read, the text of the final answer (None: the log has none) and its structured citations.
-        asked: the text that names the question, if it is not `user_text`.
-        opens_are_known: whether the log records which documents were opened; None: it does if it has a call that opens one.
-        trace_id: the id of the spans' trace, in logs of spans.
-    """
+    """A message of the user, and the steps that the agent took in answer to it."""
 
     user_text: str = ""
     steps: list[Step] = msgspec.field(default_factory=list)
     index: int = 0
     query_id: str | None = None
     time: str | None = None
-    answer: str | None = None
-    cited: list[Any] = msgspec.field(default_factory=list)
-    asked: str | None = None
+    answer: str | None = None  # the text of the final answer, if uses are read and the log has it
+    cited: list[Any] = msgspec.field(default_factory=list)  # the structured citations of the answer
+    asked: str | None = None  # the text that names the question, if it is not `user_text`
+    #: Whether the log records which documents were opened; None: it does if it has a call that opens one.
     opens_are_known: bool | None = None
-    trace_id: str | None = None
+    trace_id: str | None = None  # in logs of spans
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return [call for step in self.steps for call in step.calls]
 
 
 class Trace(msgspec.Struct, gc=False):
-    """One conversation of one system.
+    """One conversation of one system."""
 
-    Attributes:
-        turns: at least one.
-        query_id: the trace's own; None if it has none.
-        tag: the system, if the log names it.
-        run: the name of this run among the runs of its system (Inspect's epoch): the column `replicate` of the results.
-        number: its position in a file of several traces, from 1; None if the file is one trace.
-        record: the object it was read from, for query ids by field path.
-        at: the place in the log.
-        unknown: the items that the format did not understand. A trace with unknown items and no search is an error.
-        iteration: the default unit of an iteration, step or call, if it is not that of the format.
-        outcomes: scores, rewards and feedback by name, where `record` does not hold them.
-    """
-
-    turns: list[Turn]
-    at: str
-    query_id: str | None = None
+    turns: list[Turn]  # at least one
+    at: str  # the place in the log
+    query_id: str | None = None  # the trace's own
     session_id: str | None = None
-    tag: str | None = None
-    run: str | None = None
-    number: int | None = None
-    record: Any = None
-    unknown: tuple[UnknownItem, ...] = ()
-    iteration: str | None = None
-    outcomes: dict[str, float] | None = None
+    tag: str | None = None  # the system, if the log names it
+    run: str | None = None  # the name among the runs of the system (Inspect's epoch): `replicate` of the results
+    number: int | None = None  # the position in a file of several traces, from 1; None if the file is one trace
+    record: Any = None  # the object that the trace was read from, for query ids by field path
+    unknown: tuple[UnknownItem, ...] = ()  # a trace with unknown items and no search is an error
+    iteration: str | None = None  # the default unit of an iteration, step or call, if it is not that of the format
+    outcomes: dict[str, float] | None = None  # scores, rewards and feedback, where `record` does not hold them

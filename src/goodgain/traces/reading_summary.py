@@ -99,14 +99,10 @@ class Summary(msgspec.Struct):
                 mine.update(others)
             elif isinstance(mine, (str, bool)):
                 setattr(self, name, mine or others)
-            elif name == "lost_ids":
-                mine.extend(others)
-            elif name == "firsts":
+            elif isinstance(mine, dict):
                 setattr(self, name, others | mine)
-            elif name == "first_errors":
-                mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
-            elif name == "choices":
-                mine.extend(choice for choice in others if choice not in mine)
+            elif isinstance(mine, list):
+                mine.extend(one for one in others if name != "choices" or one not in mine)
             else:
                 setattr(self, name, mine + others)
 
@@ -269,8 +265,9 @@ class Summary(msgspec.Struct):
 
     def describe_errors(self) -> str:
         """Return how many traces or files were left out, and the first errors."""
-        more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
-        return f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
+        shown = self.first_errors[:_MAX_ERRORS_SHOWN]
+        more = f" (and {self.errors - len(shown)} more)" if self.errors > len(shown) else ""
+        return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"
 
 
 #: The notice of a counter that is not 0, or of a table of counts: {shown}. {first} is the place of the first.

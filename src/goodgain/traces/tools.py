@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -56,8 +57,9 @@ _NAMES: dict[Decision, str] = {
         Task Agent python_interpreter final_answer final_result query lookup deep_research
     """,
 }
-#: Ambiguous names: OpenAI's file_search finds documents, Cursor's finds names of files; code may search, or compute.
-_DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research", "python_interpreter")
+#: Ambiguous names, by their keys in the table: OpenAI's file_search finds documents, Cursor's finds names of files; code may
+#: search, or compute.
+_DOUBTFUL = {"filesearch", "search", "query", "lookup", "deepresearch", "pythoninterpreter"}
 #: Tools that some agents call with their final answer, by their keys in the table.
 _ANSWERING = {"finalanswer", "finalresult"}
 #: Tools that search only if their arguments have this key: Codex's web tool also opens pages and finds text in them.
@@ -99,6 +101,7 @@ _PASSED_KEYS = (
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
 
 
+@lru_cache(maxsize=4096)
 def _normalise_name(name: str) -> str:
     """Return the key of a name in the table: without its MCP server, in lower case, without punctuation."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
@@ -107,9 +110,9 @@ def _normalise_name(name: str) -> str:
 _TABLE: dict[str, Decision] = {
     _normalise_name(name): decision for decision, names in _NAMES.items() for name in names.split()
 }
-_DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
+@lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
     """Return the kind of a tool, by the table or else by the words of its name.
 
@@ -140,35 +143,15 @@ def hands_over(name: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def _split_name(name: str) -> list[str]:
     return [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
-
-
-@lru_cache(maxsize=4096)
-def _calls_other_tools(name: str) -> bool:
-    words = set(_split_name(name))
-    return words <= _CALL_WORDS | _CALLED_WORDS and all(map(words.intersection, (_CALL_WORDS, _CALLED_WORDS)))
-
-
-def _find_called_tool(name: str, arguments: Any) -> tuple[str, Any] | None:
-    """Return the tool that a call of a proxy calls, and the arguments passed on; None for a call of any other tool.
-
-    >>> _find_called_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
-    ('search_wiki', {'query': 'dunes'})
-    """
-    if not _calls_other_tools(name) or not isinstance(asked := parse_if_json(arguments), dict):
-        return None
-    held = {_normalise_name(key): value for key, value in reversed(asked.items())}
-    called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
-    passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
-    passed_on = next((one for one in passed if isinstance(one, dict)), None)
-    return None if called is None or passed_on is None else (called, passed_on)
 
 
 def is_known_tool(name: str) -> bool:
     """Return whether the table has a tool of this name, and the name is not ambiguous."""
     key = _normalise_name(name)
-    return key in _TABLE and key not in _DOUBTFUL_KEYS
+    return key in _TABLE and key not in _DOUBTFUL
 
 
 @lru_cache(maxsize=4096)
@@ -181,17 +164,6 @@ def is_search_tool(name: str) -> bool:
     return decide_tool(name) == SEARCH
 
 
-@lru_cache(maxsize=4096)
-def is_open_tool(name: str) -> bool:
-    """Return whether a tool of this name opens a document."""
-    return decide_tool(name) == OPEN
-
-
-@lru_cache(maxsize=4096)
-def _find_needed_argument(name: str) -> str | None:
-    return _SEARCHES_WITH.get(_normalise_name(name))
-
-
 def has_answer(name: str) -> bool:
     """Return whether the arguments of a tool of this name are the final answer."""
     return _normalise_name(name) in _ANSWERING
@@ -199,7 +171,7 @@ def has_answer(name: str) -> bool:
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     """Return the decision on a tool in words, for the summary of a reading: whether it was counted, or opened documents."""
-    if _normalise_name(name) in _DOUBTFUL_KEYS:
+    if _normalise_name(name) in _DOUBTFUL:
         return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; {spell('tools')} decides)"
     if counted or opens:
         return SEARCH if counted else "opens a document"
@@ -208,17 +180,12 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     return NOT_SEARCH
 
 
+@dataclass(frozen=True)
 class ChosenTools:
-    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it.
+    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it."""
 
-    Attributes:
-        decisions: the tools that the caller named, each with the decision on it.
-        rule: decides on any other tool; None: it is not a search.
-    """
-
-    def __init__(self, decisions: dict[str, Decision], rule: ToolPredicate | None) -> None:
-        self.decisions = decisions
-        self.rule = rule
+    decisions: dict[str, Decision]  # the tools that the caller named, each with the decision on it
+    rule: ToolPredicate | None  # decides on any other tool; None: it is not a search
 
     @property
     def is_default(self) -> bool:
@@ -236,26 +203,35 @@ class ChosenTools:
         return found == SEARCH if found is not None else self.rule is not None and self.rule(name)
 
     def opens(self, name: str) -> bool:
-        """Return whether a tool opens a document."""
         found = self.find(name)
-        return found == OPEN if found is not None else is_open_tool(name) and not self(name)
+        return found == OPEN if found is not None else decide_tool(name) == OPEN and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
-        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself."""
-        is_decided = self.find(name) is not None or self(name)
-        return None if is_decided else _find_called_tool(name, arguments)
+        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself.
+
+        >>> BY_NAME.find_inner_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
+        ('search_wiki', {'query': 'dunes'})
+        """
+        words = _split_name(name)
+        is_other = _CALL_WORDS.isdisjoint(words) or _CALLED_WORDS.isdisjoint(words)
+        if is_other or not {*words} <= _CALL_WORDS | _CALLED_WORDS or self.find(name) is not None or self(name):
+            return None
+        if not isinstance(asked := parse_if_json(arguments), dict):
+            return None
+        held = {_normalise_name(key): value for key, value in reversed(asked.items())}
+        called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
+        passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
+        passed_on = next((one for one in passed if isinstance(one, dict)), None)
+        return None if called is None or passed_on is None else (called, passed_on)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
-        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide.
-
-        `arguments` are an object or JSON text; text that cannot be read may hold the argument.
-        """
+        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide."""
         if not self(name):
             return False
-        needed = _find_needed_argument(name)
+        needed = _SEARCHES_WITH.get(_normalise_name(name))
         if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
             return True
-        asked = parse_if_json(arguments)
+        asked = parse_if_json(arguments)  # text that cannot be read may hold the argument
         return not isinstance(asked, dict) or bool(asked.get(needed))
 
 
@@ -264,10 +240,7 @@ BY_NAME = ChosenTools({}, is_search_tool)
 
 
 def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
-    """Return the predicate for the option `tools=`: the function given, the names given, or the default.
-
-    `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
-    """
+    """Return the predicate for the option `tools=`: the function given, the names given, or the default."""
     if tools is None:
         return BY_NAME
     if callable(tools):
@@ -277,6 +250,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
         raise InputError(
             f"{spell('tools')} takes the names of the search tools, or a function of a name that returns True or False"
         )
+    # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]
     return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)
@@ -292,10 +266,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise if searches are only those of tools that the user named, and a log calls none of these.
-
-    An agent may have a tool that it never calls.
-    """
+    """Raise if only tools that the user named search, and a log calls none of these; an agent may never call some."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(

@@ -34,6 +34,7 @@ _CALL_STATES = {
     "tool-input-error": "output-error",
     "tool-output-denied": "output-denied",
 }
+_CALL_FIELDS = ("input", "output", "errorText", "preliminary", "providerExecuted")
 
 
 class Assembled(NamedTuple):
@@ -85,18 +86,13 @@ def _parse_events(text: str) -> list[Event] | None:
                 continue
         elif not waiting or line.strip():
             continue
-        event = _parse_object("\n".join(waiting))
-        if event is not None:
+        event = parse_if_json("\n".join(waiting))
+        if isinstance(event, dict):
             events.append(event)
             waiting = []
         elif not line.strip():
             return None
     return events
-
-
-def _parse_object(text: str) -> Event | None:
-    value = parse_if_json(text)
-    return value if isinstance(value, dict) else None
 
 
 def _join_pieces(pieces: list[Event]) -> Event:
@@ -128,10 +124,8 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk the key of its answer: its id, or how many answers ended before.
-
-    Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
-    """
+    """Return for each chunk the key of its answer: its id, or how many answers ended before."""
+    # Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
     counts = Counter(ids)
@@ -232,16 +226,12 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
         elif kind == "message_stop":
             ended += 1
     for message, of_message in zip(messages, blocks, strict=True):
-        message["content"] = [_join_block(pieces) for _, pieces in sorted(of_message.items())]
+        message["content"] = [_join_pieces(pieces) for _, pieces in sorted(of_message.items())]
+        for block in message["content"]:
+            if arguments := block.pop("partial_json", None):
+                parsed = parse_if_json(str(arguments))
+                block["input"] = parsed if isinstance(parsed, dict) else arguments
     return Assembled(messages[0] if len(messages) == 1 else {"messages": messages}, ended == len(messages))
-
-
-def _join_block(pieces: list[Event]) -> Event:
-    block = _join_pieces(pieces)
-    if arguments := block.pop("partial_json", None):
-        parsed = _parse_object(str(arguments))
-        block["input"] = arguments if parsed is None else parsed
-    return block
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
@@ -283,35 +273,28 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
         elif kind == "text-delta":
             message["parts"].append({"type": "text", "text": str(event.get("delta", event.get("textDelta", "")))})
         elif kind.startswith("tool-"):
-            _add_to_call(message["parts"], calls, event, kind)
+            call_id, name = str(event.get("toolCallId")), event.get("toolName")
+            if call_id not in calls:
+                named = {"type": "dynamic-tool", "toolName": name} if event.get("dynamic") else {"type": f"tool-{name}"}
+                calls[call_id] = {**named, "toolCallId": call_id, "state": "input-streaming"}
+                message["parts"].append(calls[call_id])
+            call = calls[call_id]
+            call.update({key: event[key] for key in _CALL_FIELDS if key in event})
+            call["state"] = _CALL_STATES.get(kind, call["state"])
+            if kind == "tool-output-available" and not event.get("preliminary"):
+                call.pop("preliminary", None)
     return Assembled([message], any(event.get("type") == "finish" for event in events))
 
 
-def _add_to_call(parts: list[Event], calls: dict[str, Event], event: Event, kind: str) -> None:
-    call_id, name = str(event.get("toolCallId")), event.get("toolName")
-    if call_id not in calls:
-        named = {"type": "dynamic-tool", "toolName": name} if event.get("dynamic") else {"type": f"tool-{name}"}
-        calls[call_id] = {**named, "toolCallId": call_id, "state": "input-streaming"}
-        parts.append(calls[call_id])
-    kept = ("input", "output", "errorText", "preliminary", "providerExecuted")
-    calls[call_id].update({key: event[key] for key in kept if key in event})
-    calls[call_id]["state"] = _CALL_STATES.get(kind, calls[call_id]["state"])
-    if kind == "tool-output-available" and not event.get("preliminary"):
-        calls[call_id].pop("preliminary", None)
-
-
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls.
-
-    The ids of calls may be empty: then results answer the agent's calls in order.
-    """
+    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}
     for event in events:
         agent, text = str(event.get("agent")), event.get("content")
         if "tool_call_id" in event:
-            open_calls = waiting.setdefault(agent, [])
+            open_calls = waiting.setdefault(agent, [])  # without ids, results answer them in order
             call_id = event["tool_call_id"] or (open_calls[0] if open_calls else None)
             if call_id in open_calls:
                 open_calls.remove(call_id)

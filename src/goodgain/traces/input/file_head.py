@@ -31,23 +31,16 @@ _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
 class FileHead:
-    """The first 256 KiB of a file, decompressed; up to 16 MiB if the file begins with long texts.
-
-    Attributes:
-        name: the file's name without `.gz` or `.zst`.
-        raw: the bytes.
-        whole: whether they are the whole file.
-        rows: the first rows of a table (Parquet); None for other files.
-    """
+    """The first 256 KiB of a file, decompressed; up to 16 MiB if the file begins with long texts."""
 
     def __init__(
         self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None, in_lines: bool = False
     ) -> None:
-        self.name = name
+        self.name = name  # without `.gz` or `.zst`
         self._in_lines = in_lines  # the text after the head shows that each line is a value
-        self.rows = rows
+        self.rows = rows  # the first rows of a table (Parquet)
         self.raw = raw.removeprefix(BOM)
-        self.whole = whole
+        self.whole = whole  # `raw` is the whole file
 
     @cached_property
     def kind(self) -> str:

@@ -1,15 +1,18 @@
 """Opens the logs in a file: the file itself, each file of a zip archive, or the answer in a stream of events.
 
+A log in a known format may also be wrapped: in a HAR recording, in exchanges with bodies, as a Python dict a line.
 All reading of logs goes through here, which limits what a file may unpack to.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import zipfile
 import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -19,7 +22,7 @@ import orjson
 import zstandard
 
 from goodgain.errors import InputError
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import NotJSONError, loads, parse_if_json
 from goodgain.files.opening import (
     COMPRESSED,
     JSON_LINES,
@@ -33,25 +36,23 @@ from goodgain.files.opening import (
 from goodgain.files.table_reading import read_container
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
-from goodgain.traces.input.wrapped_logs import has_wrapping, unwrap_log
+from goodgain.traces.tool_outputs.values_in_text import read_python
 
 #: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: Endings of files of traces, before `.gz` and `.zst`.
 ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".har", ".parquet", ".db", ".sqlite")
-#: All endings of such files.
 LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
 _PARQUET, _HEAD_ROWS = b"PAR1", 200
-#: Bytes per read.
 _PIECE = 1 << 20
 #: Limit of what memory holds at once: a stream of events, or a file in an archive.
 _MAX_STREAM = 256 << 20
 #: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
 _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
-#: The first event of an answer, by its type.
-_FIRST_EVENTS = ("response.created", "message_start")
+#: Fields of the first event of an answer.
+_FIRST_EVENTS = (("type", "response.created"), ("type", "message_start"), ("object", "chat.completion.chunk"))
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: What zipfile raises for damaged, encrypted and unknown content.
@@ -61,22 +62,19 @@ _ARCHIVE_ERRORS = (
 )
 #: The kinds of files that are read inside an archive; others are read only from disk.
 _KINDS_IN_ARCHIVES = {"json", "jsonl", "text", "events"}
+#: How a line begins that Python printed, and not JSON.
+_PYTHON = re.compile(rb"\s*\{\s*'")
+#: Keys of a message of HTTP, which has a body beside them.
+_OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
 class Log(NamedTuple):
-    """A log as formats read it.
+    """A log as formats read it."""
 
-    Attributes:
-        path: its path, as messages name it: `logs.zip/a.json` for a file in an archive.
-        head: its first bytes.
-        open: opens its bytes.
-        ends: whether it is complete, as far as is known: a stream of events may not be.
-    """
-
-    path: Path
+    path: Path  # as messages name it: `logs.zip/a.json` for a file in an archive
     head: FileHead
     open: Opener
-    ends: bool = True
+    ends: bool = True  # whether it is complete, as far as is known: a stream of events may not be
 
 
 def list_logs(directory: Path) -> list[Path]:
@@ -233,8 +231,12 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 def _assemble(log: Log) -> Log:
     """Return a log; for a stream of events, the answer in it; for a log in a wrapping, what is in it."""
-    is_stream = log.head.kind == "events" or _has_event_lines(log.head)
-    if not is_stream and not has_wrapping(log.head):
+    # Each line of JSON Lines may be an event of one answer, without `data:`.
+    first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
+    is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
+    is_stream = is_event or log.head.kind == "events"
+    is_python = log.head.kind in ("json", "jsonl", "text") and _PYTHON.match(log.head.raw) is not None
+    if not (is_stream or is_python or any(_unwrap(record) is not record for record in log.head.records)):
         return log
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
@@ -242,7 +244,8 @@ def _assemble(log: Log) -> Log:
         what = "stream of events" if is_stream else "recording"
         raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write its answers to several files")
     if not is_stream:
-        inside = unwrap_log(log.head, content)
+        parts = content.splitlines() if log.head.kind == "jsonl" or _PYTHON.match(content) else [content]
+        inside = b"\n".join(map(_rewrite, parts))
         head = FileHead(log.head.name, inside[:MAX_HEAD], whole=len(inside) <= MAX_HEAD)
         return Log(log.path, head, lambda: BytesIO(inside))
     assembled = assemble_stream(content.decode("utf-8", "replace"))
@@ -252,11 +255,43 @@ def _assemble(log: Log) -> Log:
     return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
 
 
-def _has_event_lines(head: FileHead) -> bool:
-    """Return whether each line of JSON Lines is an event of one answer, without `data:`."""
-    if head.kind != "jsonl" or not head.records:
-        return False
-    first = head.records[0]
-    return isinstance(first, dict) and (
-        first.get("type") in _FIRST_EVENTS or first.get("object") == "chat.completion.chunk"
-    )
+def _rewrite(part: bytes) -> bytes:
+    """Return a wrapped log, or a line of one, as JSON; what cannot be read stays, and its reader says where it is."""
+    with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
+        value = loads(part)
+        return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
+    found = read_python(part.decode("utf-8", "replace").strip())
+    return part if found is None else orjson.dumps(found[0])
+
+
+def _unwrap(record: Any) -> Any:
+    """Return a recording's exchanges, or an exchange whose request and response are their bodies; else the same value."""
+    log = record.get("log") if isinstance(record, dict) else None
+    held = log.get("entries") if isinstance(log, dict) else None
+    entries = [entry for entry in held if isinstance(entry, dict)] if isinstance(held, list) else []
+    if any("request" in entry for entry in entries):
+        return list(map(_read_entry, entries))
+    if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
+        return record
+    bodies = {key: _find_body(record[key]) for key in ("request", "response")}
+    is_changed = isinstance(bodies["request"], dict) and any(bodies[key] is not record[key] for key in bodies)
+    return {**record, **bodies} if is_changed else record
+
+
+def _find_body(message: Any) -> Any:
+    is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
+    return parse_if_json(message["body"] if is_http else message)
+
+
+def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of a HAR recording as an exchange; a request without a JSON body keeps its address."""
+    request, response = ({**one} if isinstance(one := entry.get(key), dict) else {} for key in ("request", "response"))
+    asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
+    body, text = parse_if_json(asked.get("text")), answer.get("text")
+    if answer.get("encoding") == "base64" and isinstance(text, str):
+        with suppress(ValueError):
+            text = b64decode(text).decode("utf-8", "replace")
+    return {
+        "request": body if isinstance(body, dict) else {"url": request.get("url")},
+        "response": parse_if_json(text),
+    }

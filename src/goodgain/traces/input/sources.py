@@ -35,37 +35,24 @@ _MAX_UNKNOWN = 1000
 
 @dataclass
 class Source:
-    """One file as a format reads it.
-
-    Attributes:
-        head: its first bytes.
-        summary: counts what is left out.
-        open: opens its bytes.
-        citations, reranked, costs, uses: the options of `read_traces`.
-        skip: whether traces that cannot be read are left out.
-        is_search: decides which tools are searches, by the caller's choice or by their names.
-        inside: the place of the value that is read, if it is a part of the file.
-        query_path: the field path or name of query ids that the caller gave, or a constant; empty if none.
-        find_reader: returns the `read` of the one known format that claims a value in a file.
-        number: the number of the next trace.
-        bytes_read: how many bytes of lines were read so far.
-    """
+    """One file as a format reads it; `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
 
     path: Path
     head: FileHead
-    summary: Summary
+    summary: Summary  # counts what is left out
     open: Opener
     citations: bool = False
     reranked: bool = False
     costs: bool = False
     uses: bool = False
-    skip: bool = False
+    skip: bool = False  # leave out traces that cannot be read
     is_search: ChosenTools = BY_NAME
-    inside: str = ""
-    query_path: str = ""
+    inside: str = ""  # the place of the value that is read, if it is a part of the file
+    query_path: str = ""  # the field path or name of query ids that the caller gave, or a constant
+    #: Returns the `read` of the one known format that claims a value in a file.
     find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
-    number: int = field(default=1, init=False)
-    bytes_read: int = field(default=0, init=False)
+    number: int = field(default=1, init=False)  # of the next trace
+    bytes_read: int = field(default=0, init=False)  # of lines
     _values: int = field(default=0, init=False)
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
 
@@ -167,9 +154,7 @@ class Source:
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
 
-        Args:
-            one: makes a trace of a value and its place.
-            is_one: decides whether a list is one trace (a list of messages) or a list of traces.
+        `one` makes a trace of a value and its place. `is_one` tells a list that is one trace (of messages) from a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -196,10 +181,7 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through.
-
-        `query_id` is the query that is lost by it, if it is known.
-        """
+        """With errors='skip', count an InputError raised inside, by which `query_id` is lost; else let it through."""
         try:
             yield
         except InputError as error:
@@ -221,13 +203,7 @@ class Source:
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record that the trace being read has an item of an unknown kind, or something that is not read.
-
-        Args:
-            what: the kind, in the same words for all of its items, which are counted by it.
-            at: the place of this one.
-            expected: what the format has in its place.
-        """
+        """Record that the trace being read has an item of an unknown kind, or something that is not read: an `UnknownItem`."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 

@@ -62,9 +62,8 @@ def to_run(
     rows = _sort_rows(_choose_run(_select_columns(open_results(results)), system, replicate))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
-    if not rows.select(
-        found.all()
-    ).item():  # keep one row of an iteration without results, or of a query without a search
+    # Keep one row of an iteration without results, or of a query without a search.
+    if not rows.select(found.all()).item():
         is_idle = (pl.len().over("query_id") == pl.len().over("group")) & (pl.col("iteration") == 0)
         nothing = ~found.any().over("group") & is_first & (is_idle | (pl.col("iteration") > 0))
         rows = rows.filter(found | nothing)
@@ -86,22 +85,13 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return the results of a results frame with their documents in a run.
-
-    Returns:
-        query_id, iteration, search, rank, name (the doc_id that `to_run` gives to it), url, title, snippet, search_query;
-        a text is null if the frame has none. Rows of searches without results are left out.
-    """
+    """Return the results in a frame with `name`, the doc_id that `to_run` gives to each; a text that the frame lacks is null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return the searches in a results frame of one system.
-
-    Returns:
-        query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
-    """
+    """Return the searches of one system, with the number of their `results`; a text that the frame lacks is null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
@@ -120,7 +110,6 @@ def list_runs(frame: pl.DataFrame) -> list[RunName]:
 
 
 def is_of_run(name: RunName) -> pl.Expr:
-    """Return the condition for rows of a frame with systems and replicates to be of one run."""
     return pl.col("system").eq_missing(name.system) & pl.col("replicate").eq_missing(name.replicate)
 
 
@@ -131,13 +120,12 @@ def _select_columns(results: Any, *more: str) -> pl.DataFrame:
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
         raise InputError(f"the results lack the columns {', '.join(missing)}; give what goodgain.read_traces returns")
-    columns = [
-        *(pl.col(name).cast(pl.String) for name in ("query_id", *texts) if name in frame.columns),
-        *(pl.lit(None, pl.String).alias(name) for name in texts if name not in frame.columns),
-        *(pl.col(name).cast(pl.Int64).fill_null(0) for name in _NEEDED[1:]),
-        (pl.col("score").cast(pl.Float64) if "score" in frame.columns else pl.lit(None, pl.Float64).alias("score")),
-    ]
-    return frame.select(columns)
+    absent = [pl.lit(None, pl.String).alias(name) for name in (*texts, "score") if name not in frame.columns]
+    return frame.with_columns(absent).select(
+        pl.col("query_id", *texts).cast(pl.String),
+        pl.col(*_NEEDED[1:]).cast(pl.Int64).fill_null(0),
+        pl.col("score").cast(pl.Float64),
+    )
 
 
 def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:

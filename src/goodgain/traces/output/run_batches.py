@@ -29,8 +29,8 @@ from goodgain.files.writing import (
 )
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
+from goodgain.traces.output.frames_of_traces import finish_uses, tabulate_uses
 from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
-from goodgain.traces.output.uses_table import finish_uses, tabulate_uses
 from goodgain.traces.reading.query_ids import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
@@ -59,54 +59,39 @@ class OutputFiles(NamedTuple):
 
     @property
     def is_one_run(self) -> bool:
-        """Whether all rows go into one run."""
         return PLACEHOLDER not in self.run.name
 
     @property
     def known(self) -> list[Path]:
         """The files whose names are known from the beginning."""
-        fixed = [self.run if self.is_one_run else None, self.results]
-        return [*filter(None, fixed), *self.tables.values()]
+        return [*filter(None, [self.run if self.is_one_run else None, self.results]), *self.tables.values()]
 
 
 class ConvertedBatch(NamedTuple):
-    """A batch, ready to be written.
-
-    Attributes:
-        runs, results: the rows of each run, and the results if requested, encoded for their files.
-        tables: the other requested tables.
-        postponed: rows whose documents or query ids are known only when all traces are read.
-        mentions: what their queries opened and cited.
-        deduplicated: queries whose documents were found by deduplication.
-        reissued: of each query whose ids stand for several documents, the first such id.
-        one_time: documents of the runs whose id is an address that is new for each call.
-    """
+    """A batch, ready to be written."""
 
     runs: list[tuple[RunName, EncodedRows]]
     results: EncodedRows | None = None
-    tables: Mapping[str, pl.DataFrame] = {}
-    postponed: pl.DataFrame | None = None
-    mentions: pl.DataFrame | None = None
-    deduplicated: int = 0
-    reissued: tuple[ReissuedId, ...] = ()
-    one_time: int = 0
+    tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables
+    postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
+    mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
+    deduplicated: int = 0  # queries whose documents were found by deduplication
+    reissued: tuple[ReissuedId, ...] = ()  # of each query whose ids stand for several documents, the first such id
+    one_time: int = 0  # documents of the runs whose id is an address that is new for each call
 
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`.
-
-    `postpone`: return the rows unconverted, because more rows of their queries may come. `earlier`: results that already
-    have documents. `said`: further options of `deduplicate`, pairs of results that are the same or different.
-    """
+    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`."""
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
     normalise_url: NormaliseUrl | None
     files: OutputFiles
     system: str | None
-    postpone: bool
-    earlier: pl.DataFrame | None = None
+    postpone: bool  # return the rows unconverted, because more rows of their queries may come
+    earlier: pl.DataFrame | None = None  # results that already have documents
+    #: Further options of `deduplicate`: pairs of results that are the same or different.
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
@@ -125,10 +110,7 @@ class BatchConverter:
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first.
-
-        In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
-        """
+        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first."""
         if frame.is_empty():
             return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
@@ -155,11 +137,12 @@ class BatchConverter:
             return self._encode_rows(frame, mentions, earlier)
         frame = frame.with_columns(place=pl.int_range(pl.len()))
         whole, rest = frame.filter(in_need), frame.filter(~in_need)
-        parts = [self._add_documents(whole, options)]
-        if trusted:
-            parts.append(self._add_documents(rest, {**options, "trust_doc_id": True}))
-        else:
-            parts.append(rest.with_columns(document="doc_id"))
+        # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
+        by_id = {**options, "trust_doc_id": True}
+        parts = [
+            self._add_documents(whole, options),
+            self._add_documents(rest, by_id) if trusted else rest.with_columns(document="doc_id"),
+        ]
         batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
         return batch._replace(deduplicated=whole["query_id"].n_unique(), reissued=reissued)
 
@@ -189,16 +172,10 @@ class BatchConverter:
 
 
 class OutputWriter:
-    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error.
-
-    Attributes:
-        runs: the file of each run, by the run's label.
-        rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication.
-    """
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
 
     def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: Outputs) -> None:
-        self.runs: dict[str, Path] = {}
+        self.runs: dict[str, Path] = {}  # by their labels
         self.rows = self.deduplicated = 0
         self._stack = stack
         self._files = files
@@ -206,34 +183,31 @@ class OutputWriter:
         self._outputs = outputs
         self._escaped = 0
         self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
-        self._tables: dict[str, list[pl.DataFrame]] = {name: [] for name in files.tables}
+        self._batches: list[ConvertedBatch] = []  # without the rows that are in files
         self._postponed: list[Path] = []
-        self._mentions: list[pl.DataFrame] = []
-        self._reissued: list[ReissuedId] = []
-        self._one_time = 0
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
-        """Write a batch."""
-        if self._files.is_one_run:
-            self._check_one_run(summary)
+        chosen = self._list_chosen_runs(summary)
+        if self._files.is_one_run and len(chosen) > 1:
+            first, second = (name.label or "one without a name" for name in chosen[:2])
+            what = "systems" if len({name.system for name in chosen}) > 1 else "runs of a system"
+            raise InputError(
+                f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with "
+                f"{spell('system')}, or put {PLACEHOLDER} into the name of the output"
+            )
         for name, run in batch.runs:
             self._open_run(name)(run)
             self.rows += run.rows
             self._escaped += run.escaped
         if self._files.results is not None and batch.results is not None:
             self._appends[self._files.results](batch.results)
-        for table, rows in batch.tables.items():
-            self._tables[table].append(rows)
         if batch.postponed is not None and batch.postponed.height:
             folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
             with write_with_polars():
                 batch.postponed.write_parquet(self._postponed[-1])
-        if batch.mentions is not None:
-            self._mentions.append(batch.mentions)
         self.deduplicated += batch.deduplicated
-        self._reissued += batch.reissued
-        self._one_time += batch.one_time
+        self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
         """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
@@ -241,8 +215,8 @@ class OutputWriter:
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
-        for name, batches in self._tables.items():
-            path, rows = self._files.tables[name], pl.concat(batches)
+        for name, path in self._files.tables.items():
+            rows = pl.concat([batch.tables[name] for batch in self._batches if name in batch.tables])
             if name != "uses":  # their queries were renamed before
                 rows = rename_queries(rows, new_ids)
             if name == "queries":  # a query has the same text in all systems
@@ -253,7 +227,14 @@ class OutputWriter:
             elif name == "uses":
                 rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
-                rows = _widen_outcomes(self._name_as_runs(rows), path)
+                if rows.is_empty():
+                    notice(
+                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
+                    )
+                names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+                index = ["query_id", "system", "replicate"]
+                rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
+                rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
             self._appends[path](encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -265,17 +246,6 @@ class OutputWriter:
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
-
-    def _check_one_run(self, summary: Summary) -> None:
-        names = self._list_chosen_runs(summary)
-        if len(names) < 2:
-            return
-        first, second = (name.label or "one without a name" for name in names[:2])
-        what = "systems" if len({name.system for name in names}) > 1 else "runs of a system"
-        raise InputError(
-            f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with {spell('system')}, "
-            f"or put {PLACEHOLDER} into the name of the output"
-        )
 
     def _open_run(self, name: RunName) -> Append:
         label = name.label or DEFAULT_TAG
@@ -300,7 +270,8 @@ class OutputWriter:
         """Yield the postponed rows from disk and their mentions, with the ids of joined queries, whole queries at a time."""
         if not self._postponed:
             return
-        mentions = rename_queries(pl.concat(self._mentions), new_ids) if self._mentions else None
+        found = [batch.mentions for batch in self._batches if batch.mentions is not None]
+        mentions = rename_queries(pl.concat(found), new_ids) if found else None
         rows = rename_queries(pl.scan_parquet(self._postponed), new_ids)
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
         part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
@@ -311,23 +282,25 @@ class OutputWriter:
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs; a requested deduplication needs none."""
-        reissued = len(self._reissued) if self.deduplicated else 0
+        found = [one for batch in self._batches for one in batch.reissued]
+        reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
                 f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
             )
-        if self._reissued:
+        if found:
             remedy = (
                 f"deduplication identified the documents instead; {spell('deduplicate', None)} keeps the ids"
                 if reissued
                 else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
-            queries = count_of(len(self._reissued), "query", "queries")
-            notice(f"in {queries} an id stands for different documents ({self._reissued[0]}): {remedy}")
-        if self._one_time:
             notice(
-                f"{count_of(self._one_time, 'document')} have addresses that are new for each call: a page that is found again has "
+                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents ({found[0]}): {remedy}"
+            )
+        if one_time := sum(batch.one_time for batch in self._batches):
+            notice(
+                f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again has "
                 "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
                 "pages' addresses."
             )
@@ -337,15 +310,6 @@ class OutputWriter:
                 "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
             )
         warn_of_escaped_ids(self._escaped, self._files.run)
-
-
-def _widen_outcomes(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return a row for each query, system and replicate, with a column for each outcome."""
-    if rows.is_empty():
-        notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
-    names = rows.get_column("outcome").unique(maintain_order=True).to_list()
-    wide = rows.pivot("outcome", on_columns=names, index=["query_id", "system", "replicate"], values="value")
-    return wide.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else wide
 
 
 def _make_file_name(name: str) -> str:

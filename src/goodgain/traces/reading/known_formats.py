@@ -1,11 +1,7 @@
 """Finds the format of a file.
 
-A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`. It has
-`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have:
-
-- `ITERATION`: the default iteration;
-- `INSIDE`: False if only whole files have the format, not values inside them;
-- `find(directory) -> list[Path]`: the files to read, one per trace, if a directory as a whole has the format; else none.
+A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`, with the functions and
+names of `Format`.
 """
 
 from __future__ import annotations
@@ -37,10 +33,10 @@ class Format:
     title: str
     sniff: Callable[[FileHead], bool]
     read: Callable[[Source], Iterator[Trace]]
-    iteration: str
-    find: Callable[[Path], list[Path]]
+    iteration: str  # the default iteration, `ITERATION` of the module
+    find: Callable[[Path], list[Path]]  # the files to read, one per trace, if a directory as a whole has the format
     is_plugin: bool
-    is_inside: bool
+    is_inside: bool  # `INSIDE` of the module: False if only whole files have the format, not values inside them
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +77,6 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 
 
 def get_format(name: str) -> Format:
-    """Return the format of a name."""
     known = formats()
     if not isinstance(name, str) or name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
@@ -89,10 +84,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the one format that claims a file; None if no format does.
-
-    If several do, or the beginning of the file tells nothing, this is an error: a wrong format would give wrong numbers.
-    """
+    """Return the one format that claims a file; None if no format does. A wrong format would give wrong numbers."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]

@@ -37,33 +37,22 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Mention(NamedTuple):
-    """One document that was opened or cited.
+    """One document that was opened or cited."""
 
-    Attributes:
-        kind: `open` or `cite`.
-        iteration: the last iteration before it was opened; that of the answer for a citation.
-        name: its id or URL; None if `place` says which result it is.
-        failed: whether the call failed or brought nothing.
-    """
-
-    kind: str
-    iteration: int
-    name: str | None
+    kind: str  # `open` or `cite`
+    iteration: int  # the last iteration before it was opened; that of the answer for a citation
+    name: str | None  # its id or URL; None if `place` says which result it is
     place: Place | None = None
-    failed: bool = False
+    failed: bool = False  # the call failed or brought nothing
 
 
 class Uses(NamedTuple):
-    """What a turn opened and cited.
-
-    `answered`: whether the log has a final answer; `can_open`: whether it can record opens, None if it hides which documents
-    this turn opened; `unnamed`: how many calls opened something that the log does not name.
-    """
+    """What a turn opened and cited."""
 
     mentions: list[Mention]
-    answered: bool
-    can_open: bool | None
-    unnamed: int
+    answered: bool  # the log has a final answer
+    can_open: bool | None  # the log can record opens; None if it hides which documents this turn opened
+    unnamed: int  # how many calls opened something that the log does not name
 
 
 class _Documents:
@@ -105,20 +94,18 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read what a turn opened and cited.
-
-    Args:
-        turn, iterations: the turn, and its searches.
-        opens: its calls that open documents, in order, each with the last iteration before it.
-        can_open: whether the trace has a call that opens a document.
-    """
+    """Read what a turn opened and cited; `opens` are its calls that open, each with the last iteration before it."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
     for iteration, call in opens:
         named = list(_read_open(call, iteration, documents))
-        unnamed += not named
-        is_hidden |= not named and _is_hidden(call)
+        if not named:
+            unnamed += 1
+            # The log hides a document if it lacks the arguments, or they refer to what the log lacks. Any other call without
+            # a name goes on in the page that is open.
+            asked = parse_if_json(call.arguments) if call.opened is None else call.opened
+            is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
         mentions += named
         documents.opened |= {key for one in named if one.name for key in (one.name, make_page_key(one.name)) if key}
     text, last = turn.answer, turn.steps[-1].calls[-1:] if turn.steps else []
@@ -131,40 +118,25 @@ def read_uses(
     return Uses(mentions, text is not None or bool(turn.cited), None if is_hidden else known, unnamed)
 
 
-def _is_hidden(call: ToolCall) -> bool:
-    """Return whether a log hides which document a call opened: it lacks the arguments, or they refer to what it lacks.
-
-    Any other call without a name goes on in the page that is open.
-    """
-    asked = parse_if_json(call.arguments) if call.opened is None else call.opened
-    return asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
-
-
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
     """Yield a mention for each document that a call asked for, once."""
-    asked = _parse_arguments(call.arguments) if call.opened is None else [*call.opened]
+    asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
+    if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
+        value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
+        asked = [*_find_urls(asked)] if value is None else value[0]
     found: dict[tuple[str | None, Place | None], None] = {}
-    for key, value in _list_names(asked, _NAMES + _POSITIONS):
-        place = documents.find(str(value), iteration)
-        if place is None and isinstance(value, int) and key in _POSITIONS:
-            place = documents.find_nth(value, iteration)
-        is_name = not (isinstance(value, int) and key in (*_DOUBTFUL, *_POSITIONS))
-        if place is not None or (is_name and not _REFERENCE.fullmatch(str(value))):
-            found[None if place else str(value), place] = None
+    for key, name in _list_names(asked, _NAMES + _POSITIONS):
+        place = documents.find(str(name), iteration)
+        if place is None and isinstance(name, int) and key in _POSITIONS:
+            place = documents.find_nth(name, iteration)
+        is_name = not (isinstance(name, int) and key in (*_DOUBTFUL, *_POSITIONS))
+        if place is not None or (is_name and not _REFERENCE.fullmatch(str(name))):
+            found[None if place else str(name), place] = None
     pages = call.output.split(BETWEEN_BLOCKS) if isinstance(call.output, str) else []
     outputs = pages if len(pages) == len(found) else [call.output] * len(found)
-    for (name, place), output in zip(found, outputs, strict=True):
+    for (unmet, place), output in zip(found, outputs, strict=True):
         failed = call.failed or (output is not UNANSWERED and brings_no_page(output))
-        yield Mention("open", iteration, name, place, failed)
-
-
-def _parse_arguments(arguments: Any) -> Any:
-    """Return the arguments of a call as a value; of a text that is none, the URLs in it."""
-    value = parse_if_json(arguments)
-    if not isinstance(value, str) or not any(map(str.isspace, value.strip())):
-        return value
-    found = next(filter(None, (find(value) for find in NOTATIONS.values())), None)
-    return [*_find_urls(value)] if found is None else found[0]
+        yield Mention("open", iteration, unmet, place, failed)
 
 
 def _list_names(
@@ -196,9 +168,8 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
         yield from (str(name) for _, name in _list_names(cited, _NAMES))
     asked = {make_page_key(url) for url in _find_urls(turn.user_text)}
     for url in _find_urls(text):
-        if make_page_key(url) not in asked or documents.is_met(
-            url
-        ):  # the question may hold it, and the answer repeat it
+        # The question may hold the URL, and the answer repeat it.
+        if make_page_key(url) not in asked or documents.is_met(url):
             yield url
     for found in _BRACKETS.finditer(text):
         for part in _BETWEEN_IDS.split(found[1] or found[2]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import compress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -25,30 +25,31 @@ from goodgain.traces.tools import hands_over
 
 
 class Query(NamedTuple):
-    """One turn of a trace that is scored, with its iterations in order and the searches of each.
-
-    `left_out`: whether iterations without recorded results were left out. `spent`: the costs of each iteration, then of the
-    answer after the last; empty unless costs are read. `uses`: what was opened and cited; None unless uses are read.
-    """
+    """One turn of a trace that is scored, with its iterations in order and the searches of each."""
 
     turn: Turn
     own_id: str | None
     iterations: list[list[SearchCall]]
-    left_out: bool
-    spent: list[Usage]
-    uses: Uses | None = None
+    left_out: bool  # iterations without recorded results were left out
+    spent: list[Usage]  # the costs of each iteration, then of the answer after the last; empty unless costs are read
+    uses: Uses | None = None  # None unless uses are read
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
     """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
-    for call in (call for turn in trace.turns for step in turn.steps for call in step.calls):
+    for call in (call for turn in trace.turns for call in turn.calls):
         call.name_called_tool(options.tool_rule)
     turns_read = len(trace.turns)
     used = _choose_turns(trace, options)
-    if options.query_text is not None:
-        _set_question(trace, used[0], options.query_text)
+    if options.query_text is not None:  # it is the question, instead of what the user said
+        text = follow_path(trace.record, options.query_text)
+        if not isinstance(text, str) or not text.strip():
+            remedy = f"give another path with {spell('query_text')}"
+            raise InputError(f"{format_place(trace.at)}: has no text at {options.query_text}; {remedy}")
+        for turn in trace.turns:
+            turn.user_text, turn.asked = text if turn is used[0] else "", None
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     count_unknown(trace.unknown, options, summary)  # of traces that are read
     summary.traces += 1
@@ -56,29 +57,28 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.turns_used += turns_read if options.turns == "joined" else len(used)
     # Either all turns are used, or one.
     others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
-    summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
-    elsewhere = sum(_count_searches(turn, options) for turn in others)
+    calls_elsewhere = [call for turn in others for call in turn.calls]
+    summary.tools_elsewhere.update(call.tool for call in calls_elsewhere)
+    elsewhere = sum(_is_search(call, options) for call in calls_elsewhere)
     summary.searches_elsewhere += elsewhere
-    is_idle = [not query.iterations and not query.left_out for query in read]
-    idle = sum(is_idle)
-    for turn in (turn for turn, is_one in zip(used, is_idle, strict=True) if is_one):
-        calls = (call for step in turn.steps for call in step.calls if hands_over(call.tool))
-        for call in islice(calls, 1):
-            summary.count("handed_over", f"{call.tool} at {format_place(call.at)}")
+    idle = [query.turn for query in read if not query.iterations and not query.left_out]
+    for turn in idle:
+        if (handing := next((call for call in turn.calls if hands_over(call.tool)), None)) is not None:
+            summary.count("handed_over", f"{handing.tool} at {format_place(handing.at)}")
     if elsewhere:
-        summary.queries_searched_earlier += idle
+        summary.queries_searched_earlier += len(idle)
     else:
-        summary.without_search += idle
+        summary.without_search += len(idle)
     return read
 
 
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
-    if options.turns in ("all", "joined"):
-        return trace.turns
-    searching = (turn for turn in reversed(trace.turns) if options.turns == "last" or _count_searches(turn, options))
-    return [next(searching, trace.turns[-1])]
+    if options.turns == "searching":
+        searching = (turn for turn in reversed(trace.turns) if any(_is_search(call, options) for call in turn.calls))
+        return [next(searching, trace.turns[-1])]
+    return [trace.turns[-1]] if options.turns == "last" else trace.turns
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
@@ -104,7 +104,7 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     """Return the traces of several logs, which are one query, as one trace: their steps by time, or log by log."""
-    for call in (call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls):
+    for call in (call for trace in traces for turn in trace.turns for call in turn.calls):
         call.name_called_tool(options.tool_rule)
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
@@ -126,20 +126,6 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
                 f"is not known; name the logs in their order, and pass {spell('order', 'given')}"
             )
         yield step, clock.timestamp() if clock else 0.0
-
-
-def _set_question(trace: Trace, used: Turn, path: str) -> None:
-    """Make the text of a field the question of a trace, instead of what the user said in its turns."""
-    text = follow_path(trace.record, path)
-    if not isinstance(text, str) or not text.strip():
-        remedy = f"give another path with {spell('query_text')}"
-        raise InputError(f"{format_place(trace.at)}: has no text at {path}; {remedy}")
-    for turn in trace.turns:
-        turn.user_text, turn.asked = text if turn is used else "", None
-
-
-def _count_searches(turn: Turn, options: ReadOptions) -> int:
-    return sum(_is_search(call, options) for step in turn.steps for call in step.calls)
 
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
@@ -188,17 +174,15 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             # If the format decides on a call, its tool's name is not in question.
             if call.is_search is None and looks_like_results(call.output, call.at):
                 summary.lookalikes[call.tool] += 1
-        before, kept = len(iterations), []
+        before = len(iterations)
+        groups = [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]
+        statuses = [{search.status for search in group} for group in groups]
         # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
         # its results would be incomplete.
-        for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
-            statuses = {search.status for search in group}
-            unparsed += "unparsed" in statuses
-            kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)
-            if kept[-1]:
-                iterations.append(group)
-            else:
-                skipped += 1
+        kept = [options.unrecorded != "skip" or "unrecorded" not in found for found in statuses]
+        unparsed += sum("unparsed" in found for found in statuses)
+        iterations += compress(groups, kept)
+        skipped += kept.count(False)
         opens += [(before + sum(kept[:number]), call) for number, call in beside]
         ended.append(len(iterations) - before)
     summary.steps += len(turn.steps)
@@ -218,9 +202,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.costs_known += sum(usage != Usage() for usage in spent)
     uses = None
     if options.uses:
-        can_open = bool(opens) or any(
-            _is_open(call, options) for one in trace.turns for step in one.steps for call in step.calls
-        )
+        can_open = bool(opens) or any(_is_open(call, options) for one in trace.turns for call in one.calls)
         uses = read_uses(turn, iterations, opens, can_open=can_open)
         summary.unnamed_opens += uses.unnamed
     return Query(turn, own_id, iterations, skipped > 0, spent, uses)
@@ -254,31 +236,18 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.unread:
         summary.count("unread", place, outcome.unread)
         summary.searches_with_unread += 1
-    for name in find_unknown_urls(outcome.results):
-        summary.unknown_urls[name] += 1
+    summary.unknown_urls.update(find_unknown_urls(outcome.results))
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":
         name = "failed" if outcome.status == "error" else outcome.status
         setattr(summary, name, getattr(summary, name) + 1)
-    asked = call.queries if call.queries is not None else call.arguments
+    asked = call.arguments if call.queries is None else call.queries
     return SearchCall(outcome.status, outcome.results, asked, call.call_id)
 
 
-def check_blank(summary: Summary) -> None:
-    """Raise if all searches have an empty text in place of their results."""
-    if summary.blank and summary.blank == sum(summary.searches.values()):
-        raise UnrecordedError(
-            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
-            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
-        )
-
-
 class UnrecordedError(InputError):
-    """Raised for a search whose results the log lacks.
-
-    errors='skip' does not skip it: leaving out all traces of this kind would change every measure silently.
-    """
+    """Raised for a search whose results the log lacks. Skipping all such traces would change every measure silently."""
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
@@ -295,19 +264,17 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended.
-
-    An iteration costs what was spent after the previous one, up to the end of its own step; the first of a step gets all of
-    it. Without a duration, a step lasted from the time of the previous step to its own.
-    """
+    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):
         rest = add_usages(rest, step.usage) or rest
+        # Without a duration, a step lasted from the time of the previous step to its own.
         if (time := parse_time(step.time)) is not None:
             if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
                 rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
             clock = time
+        # What was spent since the last iteration is the cost of the first of the step.
         if count:
             free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
             spent += [rest, *[free] * (count - 1)]

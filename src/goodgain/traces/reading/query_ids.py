@@ -39,21 +39,14 @@ _QUOTED, _KEY_SIZE = 80, 16
 
 
 class Question(NamedTuple):
-    """What a user asked in one turn.
+    """What a user asked in one turn."""
 
-    Attributes:
-        text: the beginning of the turn's text, for messages; empty if the log has none.
-        key: equal for equal texts, whatever their case, Unicode form and white space; empty without a text.
-        conversation: the key of all texts of the user up to this turn: a "yes" in two conversations is not one query.
-    """
-
-    text: str = ""
-    key: bytes = b""
-    conversation: bytes = b""
+    text: str = ""  # the beginning of the turn's text, for messages
+    key: bytes = b""  # equal for equal texts, whatever their case, Unicode form and white space; empty without a text
+    conversation: bytes = b""  # of all texts of the user up to this turn: a "yes" in two conversations is not one query
 
     @classmethod
     def of(cls, text: str) -> Question:
-        """Return the question of a single text."""
         return cls.of_turns([text])[0]
 
     @classmethod
@@ -62,7 +55,9 @@ class Question(NamedTuple):
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
-        for text in map(_collapse, texts):
+        for text in texts:
+            text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+            text = " ".join(text.casefold().split())
             if not text:
                 questions.append(cls())
                 continue
@@ -74,35 +69,21 @@ class Question(NamedTuple):
         return questions
 
 
-def _collapse(text: str) -> str:
-    """Return a text with its white space, case and Unicode form normalised."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return " ".join(text.casefold().split())
-
-
 class NamedQuery(NamedTuple):
-    """A query of one run, with its id, where the id came from, its place, and its question.
-
-    `source` is own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
-    `repeat` is the name of a run that the record has and `run` lacks.
-    """
+    """A query of one run, with its id, where the id came from, its place, and its question."""
 
     run: RunName
     query_id: str
     at: str
+    #: own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
     source: str = "own"
     question: Question = Question()
-    repeat: str | None = None
+    repeat: str | None = None  # the name of a run that the record has and `run` lacks
 
     @property
     def has_given_id(self) -> bool:
         """Whether the caller gave this id: it is neither changed nor checked against questions."""
         return self.source in ("path", "constant", "function", "table")
-
-
-#: The queries of each run, by their ids.
-_Runs = dict[RunName, dict[str, NamedQuery]]
 
 
 def read_query_ids(source: Any) -> QueryIds:
@@ -163,24 +144,18 @@ class RepeatedQueryError(InputError):
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs.
-
-    The first reading cannot know: `attempt` and `epoch` may also be a count and a time, and then no id comes twice.
-    """
+    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs."""
     try:
         return read(options)
-    except RepeatedQueryError:
+    except RepeatedQueryError:  # else `attempt` and `epoch` are a count and a time
         return read(replace(options, repeats=True))
 
 
 class QueryNames:
-    """The queries read so far, by their run and id.
-
-    The ids of `earlier` queries, those of an earlier conversion, take precedence; `earlier_at` is their place, for errors.
-    """
+    """The queries read so far, by run and id; the ids of an `earlier` conversion, at `earlier_at`, take precedence."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
-        self._runs: _Runs = {}
+        self._runs: dict[RunName, dict[str, NamedQuery]] = {}
         self._first: dict[str, str] = {}  # the place of the first query of each source
         #: The new ids of equal queries of several runs, after all are read.
         self.new_ids: dict[str, str] = {}
@@ -188,7 +163,6 @@ class QueryNames:
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
     def add(self, query: NamedQuery) -> None:
-        """Add a query."""
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
             system, replicate = query.run
@@ -213,19 +187,17 @@ class QueryNames:
         Queries with one id are one query. So are queries of different runs with one question, unless a run has the
         question twice. The first run keeps its ids.
         """
-        for query in (query for queries in self._runs.values() for query in queries.values()):
+        queries = [query for of_run in self._runs.values() for query in of_run.values()]
+        for query in queries:
             if query.source == "ignored":
                 summary.count("own_ids", query.query_id)
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
-        self.new_ids = _join_queries(self._runs, summary) if len(self._runs) > 1 else {}
+        self.new_ids = _join_queries(queries, summary) if len(self._runs) > 1 else {}
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the run of a trace: its system (given with its file, for all files, or by the log) and its replicate.
-
-    The replicate comes from the format, or from a field `repeat`; with `options.repeats`, from any of `REPEATS`.
-    """
+    """Return the system of a trace (given with its file, for all files, or by the log), and its replicate."""
     system = system or (options.tag if options.tag is not None else trace.tag)
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
@@ -309,17 +281,16 @@ def _check_id(value: Any, trace: Trace, what: str) -> str:
     return check_name(str(value), "query")
 
 
-def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:
-    _check_equal_ids(runs)
-    ids = _join_by_question(runs)
-    _check_new_ids(runs, ids)
-    several_systems = len({run.system for run in runs}) > 1
+def _join_queries(queries: list[NamedQuery], summary: Summary) -> dict[str, str]:
+    _check_equal_ids(queries)
+    ids = _join_by_question(queries)
+    _check_new_ids(queries, ids)
+    several_systems = len({query.run.system for query in queries}) > 1
     summary.joined_runs = "systems" if several_systems else "runs"
     found_by: dict[str, set[str | None]] = {}
-    for run, queries in runs.items():
-        for query_id in queries:
-            of = run.system if several_systems else run.replicate
-            found_by.setdefault(ids.get(query_id, query_id), set()).add(of)
+    for query in queries:
+        of = query.run.system if several_systems else query.run.replicate
+        found_by.setdefault(ids.get(query.query_id, query.query_id), set()).add(of)
     renamed = set(ids.values())
     for query_id, found in found_by.items():
         if found != {EARLIER.system}:
@@ -329,9 +300,9 @@ def _join_queries(runs: _Runs, summary: Summary) -> dict[str, str]:
     return ids
 
 
-def _check_equal_ids(runs: _Runs) -> None:
+def _check_equal_ids(queries: list[NamedQuery]) -> None:
     first: dict[str, NamedQuery] = {}
-    for query in (query for queries in runs.values() for query in queries.values()):
+    for query in queries:
         if query.question.key and not query.has_given_id:
             query_id, other = query.query_id, first.setdefault(query.query_id, query)
             if other.question.key != query.question.key and other.run.system != query.run.system:
@@ -342,19 +313,19 @@ def _check_equal_ids(runs: _Runs) -> None:
                 )
 
 
-def _join_by_question(runs: _Runs) -> dict[str, str]:
+def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
     """Return own id -> the id of the first query with the same question, if it is different."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
+    asked: set[tuple[RunName, bytes]] = set()
     twice: set[bytes] = set()
-    for queries in runs.values():
-        here: set[bytes] = set()
-        for query in queries.values():
-            key = query.question.conversation
-            if key:
-                by_question.setdefault(key, []).append(query)
-                questions.setdefault(query.query_id, set()).add(key)
-                (twice if key in here else here).add(key)
+    for query in queries:
+        if key := query.question.conversation:
+            by_question.setdefault(key, []).append(query)
+            questions.setdefault(query.query_id, set()).add(key)
+            if (query.run, key) in asked:
+                twice.add(key)
+            asked.add((query.run, key))
     ids: dict[str, str] = {}
     for key, same in by_question.items():
         # An id with several questions (simulated users ask them in replicates) joins queries only by id.
@@ -366,20 +337,18 @@ def _join_by_question(runs: _Runs) -> dict[str, str]:
     return ids
 
 
-def _check_new_ids(runs: _Runs, ids: Mapping[str, str]) -> None:
-    for queries in runs.values():
-        kept: dict[str, NamedQuery] = {}
-        for query_id, query in queries.items():
-            joined = ids.get(query_id, query_id)
-            other = kept.setdefault(joined, query)
-            if other is not query:
-                raise InputError(
-                    f"{format_place(query.at)}: the queries {other.query_id!r} and {query_id!r} of one system would both be "
-                    f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
-                    f"{spell('query_ids')}"
-                )
+def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
+    kept: dict[tuple[RunName, str], NamedQuery] = {}
+    for query in queries:
+        joined = ids.get(query.query_id, query.query_id)
+        other = kept.setdefault((query.run, joined), query)
+        if other is not query:
+            raise InputError(
+                f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both be "
+                f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
+                f"{spell('query_ids')}"
+            )
 
 
 def rename_queries(rows: Rows, ids: Mapping[str, str]) -> Rows:
-    """Return rows with the new ids of joined queries."""
     return rows.with_columns(pl.col("query_id").replace(ids)) if ids else rows

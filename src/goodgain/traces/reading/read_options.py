@@ -33,10 +33,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read traces; the docstring of `read_traces` describes each option.
-
-    `repeats` is not the caller's: whether records name the runs of their queries by any of `REPEATS` (see `read_repeats`).
-    """
+    """How to read traces; the docstring of `read_traces` describes each option."""
 
     format: str = "auto"
     turns: Literal["last", "searching", "all", "joined"] = "last"
@@ -55,7 +52,7 @@ class ReadOptions:
     costs: bool = False
     uses: bool = False
     tag: str | None = None
-    repeats: bool = False
+    repeats: bool = False  # by `read_repeats`, not by the caller: records name the runs of queries by any of `REPEATS`
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -65,8 +62,7 @@ class ReadOptions:
                 raise InputError(f"{spell(name, value)} is not known; give {allowed}")
         if self.format != "auto":
             get_format(self.format)
-        is_id = callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)
-        if self.query_id is not None and not is_id:
+        if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
             raise InputError(f"{spell('query_id')} takes a text (a constant or a field path), or a function of a trace")
         if self.query_text is not None:
             if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):

@@ -40,7 +40,6 @@ class _Trial(NamedTuple):
 
 
 def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
-    """Return a log as its format reads it, with the options that formats need."""
     path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
@@ -49,8 +48,13 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
 
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
-    """Return the error for a log that no format claims."""
-    nearest = max(_try_formats(log), key=lambda one: (one.calls, bool(one.place), -len(one.place)))
+    known = [one for one in formats().values() if one.name != "shape"]
+    trials = [_try(one, log.path, log.head) for one in known]
+    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
+        with suppress(TypeError):  # a value nests too deep
+            head = FileHead("value.json", orjson.dumps(value), whole=True)
+            trials += [_try(one, log.path, head, place) for one in known if one.sniff(head)]
+    nearest = max(trials, key=lambda one: (one.calls, bool(one.place), -len(one.place)))
     near = f"; the nearest is {nearest.name} ({nearest.reason})" if nearest.calls else ""
     counted, example = _count_by_shape(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
@@ -118,16 +122,6 @@ def _write_example(query_id: str, search: SearchCall) -> str:
     return f": {orjson.dumps(line).decode()}"
 
 
-def _try_formats(log: Log) -> Iterator[_Trial]:
-    """Yield what each format finds in the log, and what those find that claim a value inside it."""
-    known = [one for one in formats().values() if one.name != "shape"]
-    yield from (_try(one, log.path, log.head) for one in known)
-    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
-        with suppress(TypeError):  # a value nests too deep
-            head = FileHead("value.json", orjson.dumps(value), whole=True)
-            yield from (_try(one, log.path, head, place) for one in known if one.sniff(head))
-
-
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
     """Yield the lists and objects in an object with their places, but none of a list: a member would be a part of a log."""
     for key, value in holder.items() if isinstance(holder, dict) and depth else ():
@@ -158,7 +152,7 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
         return _Trial(known.name, "its reader failed")
     if unknown := (trace.unknown if trace else ()) + source.take_unknown():
         return _Trial(known.name, f"{unknown[0].what} is not understood"[:_LONGEST_REASON])
-    calls = sum(len(step.calls) for turn in trace.turns for step in turn.steps) if trace else 0
+    calls = sum(len(turn.calls) for turn in trace.turns) if trace else 0
     if not calls:
         return _Trial(known.name, "no call of a tool was found in it")
     if place:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.schema import COSTS, RESULTS
-from goodgain.traces.model import Result, SearchCall
+from goodgain.traces.model import Result
 from goodgain.traces.reading.queries_and_costs import Query
 
 RESULTS_SCHEMA = RESULTS.polars
@@ -47,10 +47,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the results of the searches of a query: of its id, system and replicate.
-
-        A query that never searched has one row with iteration 0.
-        """
+        """Add the results of the searches of a query: of its id, system and replicate."""
         turn = query.turn.index
         self._tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -61,7 +58,7 @@ class ResultRows:
                 self._searches.append((*of, turn, iteration, number, search.call_id, search, search.status))
                 self._counts.append(len(found))
                 self._results += found
-        if not query.iterations:
+        if not query.iterations:  # a query that never searched has one row with iteration 0
             status = "unrecorded" if query.left_out else None
             self._searches.append((*of, turn, 0, 0, None, None, status))
             self._counts.append(1)
@@ -87,10 +84,10 @@ class ResultRows:
         self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the results frame."""
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
         if columns:
-            columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
+            calls = columns["search_query"]  # their queries are parsed only here, on demand
+            columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
         searches = pl.DataFrame(
             [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in _OF_SEARCHES]
         )
@@ -103,11 +100,6 @@ class ResultRows:
     def to_table(self, name: str) -> pl.DataFrame:
         """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
-
-
-def _format_queries(search: SearchCall | None) -> str | None:
-    """Return the queries of a search as text; they are parsed only here, on demand."""
-    return None if search is None else "; ".join(search.queries) or None
 
 
 def _make_column(name: str, results: list[Result]) -> pl.Series:

@@ -107,8 +107,10 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
         yield task
 
 
-def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], jobs: int) -> Iterator[Value]:
-    """Yield `function(task)` for each task in order, computed by several processes; give the notices of all."""
+def map_in_processes(
+    function: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int
+) -> Iterator[list[Value]]:
+    """Yield the values of each task in order, computed by several processes; give the notices of all."""
     try:
         pickle.dumps(function)
     except Exception as error:
@@ -117,7 +119,7 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
             "define them in a module, or leave jobs at 1"
         ) from error
     with _open_pool(jobs) as pool:
-        waiting: deque[Future[tuple[Value, list[str]]]] = deque()
+        waiting: deque[Future[tuple[list[Value], list[str]]]] = deque()
         for task in tasks:
             with _block_interrupts():  # a process started here must not print a traceback on Ctrl-C
                 waiting.append(pool.submit(_record_notices, function, task))
@@ -127,12 +129,12 @@ def map_in_processes(function: Callable[[Task], Value], tasks: Iterable[Task], j
             yield _get_value(waiting.popleft())
 
 
-def _record_notices(function: Callable[[Task], Value], task: Task) -> tuple[Value, list[str]]:
-    """Return the value and the notices given meanwhile; the user's process gives them."""
+def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
+    """Return the values and the notices given meanwhile; the user's process gives them."""
     given: list[GoodgainNotice] = []
     with collect_notices(given.append):
-        value = function(task)
-    return value, list(map(str, given))
+        values = list(function(task))
+    return values, list(map(str, given))
 
 
 def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
@@ -150,10 +152,8 @@ def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
 
 @contextmanager
 def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them.
-
-    They are spawned: Polars does not survive a fork.
-    """
+    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them."""
+    # Polars does not survive a fork.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(FOR_COMMANDS.get(),))
     try:
         yield pool
@@ -182,10 +182,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and end this process as soon as its parent has ended, even if killed.
-
-    Else it would hold the parent's pipes open.
-    """
+    """Write messages as the parent does, and end with the parent, even if it is killed: else its pipes stay open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

@@ -18,13 +18,7 @@ from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.queries_and_costs import (
-    UnrecordedError,
-    check_blank,
-    count_unknown,
-    join_logs,
-    read_queries,
-)
+from goodgain.traces.reading.queries_and_costs import UnrecordedError, count_unknown, join_logs, read_queries
 from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, find_id_of_log, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
@@ -61,10 +55,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
-
-    `finish` is called in the process that read the rows. After the last batch, `names.new_ids` has the ids of joined queries.
-    """
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -78,10 +69,10 @@ def read_batches(
     summary.files = len(files)
     summary.choices = options.choices
     tasks = (
-        iter([files]) if options.ids_of_several_logs else plan_tasks(files)
-    )  # logs of one query are read in one task
-    read = partial(_read_task, options=options, finish=finish)
-    by_task = map(read, tasks) if jobs == 1 else map_in_processes(partial(_read_whole_task, read), tasks, jobs)
+        plan_tasks(files) if not options.ids_of_several_logs else iter([files])
+    )  # one process reads all logs of a query
+    read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
+    by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
     for batch in chain.from_iterable(by_task):
         for query in batch.names:
             names.add(query)
@@ -90,15 +81,13 @@ def read_batches(
         if progress is not None:
             progress(done, total)
         yield batch.value
-    check_blank(summary)
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
+        )
     check_tools_called(options.tool_rule, summary.called_tools)
-    names.join(options, summary)
-
-
-def _read_whole_task(
-    read: Callable[[list[TraceFile]], Iterator[TraceBatch[Value]]], task: list[TraceFile]
-) -> list[TraceBatch[Value]]:
-    return list(read(task))
+    names.join(options, summary)  # `names.new_ids` has the ids of joined queries
 
 
 def _read_task(
@@ -137,10 +126,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to the rows and counts, and return its queries.
-
-    `name` is the log's; `system` comes before the one that the log names.
-    """
+    """Add a trace to the rows and counts, and return its queries; `system` comes before the one that the log names."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
@@ -192,8 +178,7 @@ def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Itera
 
 def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
     errors = summary.errors
-    chosen = options.format
-    trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
+    trace_format = detect_format(log.path, log.head) if options.format == "auto" else get_format(options.format)
     if trace_format is None:
         raise InputError(describe_unclaimed(log, options))
     source = make_source(log, options, summary)

@@ -88,7 +88,6 @@ class Outcome(NamedTuple):
         return len(set(self.overlooked) - read)
 
     def add_overlooked_names(self, names: Iterable[str]) -> Outcome:
-        """Return the outcome with more names of values that look like results."""
         return self._replace(overlooked=(*self.overlooked, *names))
 
 
@@ -114,9 +113,7 @@ def is_nothing_found(text: str) -> bool:
     """Return whether a text begins like a report of no results, and names no URL."""
     if text.startswith(CLAUDE_CODE):
         return _NO_LINKS in text
-    if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
-        return False
-    return "://" not in _QUOTED.sub("", text)
+    return len(text) <= _MAX_LENGTH and _NOTHING.match(text) is not None and "://" not in _QUOTED.sub("", text)
 
 
 def strip_heading(text: str) -> str:
@@ -145,7 +142,6 @@ def brings_no_page(output: Any) -> bool:
 
 
 def has_error(item: dict[str, Any]) -> bool:
-    """Return whether an object reports an error."""
     names = ("error", "errormessage", "errorcode")
     return any(name in names and item[key] for key, name in normalise_keys(tuple(item)))
 

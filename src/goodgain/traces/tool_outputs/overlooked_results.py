@@ -45,36 +45,23 @@ _URL = re.compile(r"https?://[^\s<>\"']+")
 _PICTURES = re.compile("image|icon|thumb|picture|photo|avatar|logo")
 #: Signs that end a sentence or a bracket rather than an address.
 _AFTER_URL = ").,;:]*"
-#: The form of a line with an address that is not a Markdown link.
-_BARE = "bare"
-#: The form of a numbered line with more than an address.
-_LISTED = "listed"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
-    """Return whether a field of a log that its format does not read looks like a search.
-
-    It does if a key is the name of a search tool, if an object in it names a search tool, has a query or answers a call,
-    or if it has results.
-    """
+    """Return whether a field of a log that its format does not read looks like a search: it has results, or a call."""
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
-    field = {key: value}
-    if any(True for _ in find_overlooked_objects(field, [])):
-        return True
-    return holds_call(field)
+    return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether an object in a value names a search tool, has a query or answers a call."""
+    """Return whether an object in a value has the name of a search tool, a query or the answer to a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether a field beside the messages of a record looks like more messages, with a search or results.
-
-    Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
-    """
+    """Return whether a field beside the messages of a record looks like more messages, with a search or results."""
+    # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
     return has_message and looks_like_search(key, value)
@@ -122,11 +109,8 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`.
-
-    An object looks like a result if it has a title or text, and a URL or (in a list) an id. With `lists_only`, only lists
-    are searched: other inner objects of a result describe the same document.
-    """
+    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`."""
+    # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
     for key, value in item.items():
@@ -150,6 +134,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
+    """Return the URL or (in a list) the id of an object that looks like a result, because it has a title or text too."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -160,10 +145,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects hold under one key; None if no key or several keys hold such lists.
-
-    A tool that was asked several queries returns an object for each, with a key of the tool's own.
-    """
+    """Return the lists of results that all objects, one for each query, hold under one key; None if no or several keys do."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -196,7 +178,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
             if part and "://" in part:
                 covered.update(map(_strip_sentence, _URL.findall(part)))
     lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
-    forms = {_BARE, *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
+    forms = {"bare", *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
     for line, found in lines:
         if is_of_result(found):
             continue
@@ -205,7 +187,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
             if address not in addresses:
                 yield address
         else:
-            is_listed = form == _LISTED and form in forms
+            is_listed = form == "listed" and form in forms
             yield from (url for url in map(_strip_sentence, found) if is_listed or url not in covered)
 
 
@@ -218,16 +200,15 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and its address if it holds nothing else."""
+    """Return the form of a line (`listed`: numbered, with more than an address), and its address if it holds nothing else."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:
-        return _LISTED, None
+        return "listed", None
     if address is None or not text.startswith("["):
-        return _BARE, address
+        return "bare", address
     return line.lstrip()[:1] if number is None else "number", address
 
 
 def _strip_sentence(url: str) -> str:
-    """Return an address without the signs that end a sentence or a bracket."""
     return url.rstrip(_AFTER_URL)

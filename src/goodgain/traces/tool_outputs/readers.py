@@ -94,11 +94,7 @@ _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output.
-
-    `parse` is called first, and can override the readers here; they read the output if it returns None. `doc_type` is the
-    type of all results, if the tool gives it.
-    """
+    """Read a tool's output: by `parse`, or by our readers if it returns None. `doc_type` is the type of all results."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -115,8 +111,6 @@ def looks_like_results(output: Any, at: str) -> bool:
                 output = loads(output)
         if isinstance(output, str) and len(output) > _MAX_LOOKED_AT:
             return False
-    if not isinstance(output, (str, list, dict)):
-        return False
     try:
         results = _OutputReader(at).read_value(output, _MAX_DEPTH).results
     except InputError:
@@ -172,13 +166,10 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers for the output at one place, which errors name.
-
-    `reads_ids`: lists of bare ids are results, as in the output of a search; other tools list files and versions.
-    """
+    """The readers for the output at one place, which errors name."""
 
     at: str
-    reads_ids: bool = False
+    reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -188,9 +179,7 @@ class _OutputReader(NamedTuple):
             return self.read_text(value, depth)
         if isinstance(value, list):
             return self.read_list(value, depth)
-        if isinstance(value, dict):
-            return self.read_single_object(value, depth)
-        return UNPARSED
+        return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
@@ -329,7 +318,7 @@ class _OutputReader(NamedTuple):
             outcome = join_outcomes(outcomes) if is_read else UNPARSED
             if outcome.status != "empty" or not has_error(item):
                 return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
-        is_whole = not any(True for _ in find_overlooked_objects(item, []))
+        is_whole = not any(find_overlooked_objects(item, []))
         if is_whole and says_nothing_found(item):
             return EMPTY
         if has_error(item):
@@ -345,14 +334,11 @@ def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object with an id holds results and is not one itself, such as a service's answer."""
     keys = make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
-    return not own and any(True for _ in find_overlooked_objects(item, []))
+    return not own and any(find_overlooked_objects(item, []))
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search; if some are read, name those that were not and may hold results.
-
-    With `among_prose`, a text without an address that does not begin like JSON holds none.
-    """
+    """Join the blocks of one search; if some are read, name those that were not and may hold results."""
     joined = join_outcomes(outcomes)
     if joined.status != "ok" or len(blocks) == 1:
         return joined
@@ -360,6 +346,7 @@ def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: boo
     for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), start=1):
         if block and outcome.status in ("unparsed", "unrecorded"):
             text = block.strip() if isinstance(block, str) else "["
+            # Among prose, a text without an address that does not begin like JSON holds no results.
             may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
             addresses = list(find_overlooked_addresses(text, []))
             overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])

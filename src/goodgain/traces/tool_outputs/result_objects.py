@@ -69,31 +69,18 @@ def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((key, normalise_key(key)) for key in keys)
 
 
-def _make_field_name(key: str) -> str:
-    """Return a key as the name of a field: `FileId`, `fileId`, `file id` -> `file_id`."""
-    return snake_case(key, separators=_SIGNS)
-
-
 class KeyPlan(NamedTuple):
-    """How to read objects with one set of keys.
+    """How to read objects with one set of keys."""
 
-    Attributes:
-        fields: for each field of a Result the keys that hold it, the best first.
-        steps: the field's position among the fields, its key, its reader, and whether a text is used unchanged; tried in
-            this order until the field is found.
-        containers: keys that hold more of the result in an inner object.
-        others: all other keys, with the name of the field and whether it is an id.
-    """
-
-    fields: dict[str, tuple[str, ...]]
+    fields: dict[str, tuple[str, ...]]  # for each field of a Result the keys that hold it, the best first
+    #: A field's position, its key, its reader, and whether a text is used unchanged; tried in order until the field is found.
     steps: tuple[tuple[int, str, Callable[[Any, str], Any], bool], ...]
-    containers: tuple[str, ...]
-    others: tuple[tuple[str, str, bool], ...]
+    containers: tuple[str, ...]  # keys that hold more of the result in an inner object
+    others: tuple[tuple[str, str, bool], ...]  # all other keys, with the name of the field and whether it is an id
 
 
 @lru_cache(maxsize=1024)
 def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
-    """Decide how to read objects with these keys."""
     by_name: dict[str, list[str]] = {}
     for key, name in normalise_keys(keys):
         by_name.setdefault(name, []).append(key)
@@ -107,13 +94,13 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
         for place, (field, found) in enumerate(fields.items())
         for key in found
     ]
-    steps += [(list(fields).index("url"), key, _read_source, False) for key in find(("source",))]
+    steps += [(list(fields).index("url"), key, _READERS["source"], False) for key in find(("source",))]
     containers = find(_CONTAINERS)
     read = {*containers, *(step[1] for step in steps)}
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
-        if key not in read and (name := _make_field_name(key)) and name not in _DROPPED
+        if key not in read and (name := snake_case(key, separators=_SIGNS)) and name not in _DROPPED
     )
     return KeyPlan(fields, tuple(steps), containers, others)
 
@@ -129,15 +116,12 @@ def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
 
 
 def read_object(item: Object, rank: int, at: str) -> Result | None:
-    """Return the result that an object describes; None if it has neither id, URL, title nor text.
-
-    Inner objects give only what the outer one lacks.
-    """
+    """Return the result that an object describes; None if it has neither id, URL, title nor text."""
     found: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [(item, 1)]
-    for part, depth in todo:  # breadth first: the loop appends inner objects
+    for part, depth in todo:  # breadth first: the loop appends inner objects, which give only what the outer one lacks
         _, steps, containers, others = make_key_plan(tuple(part))
         for place, key, read, is_text in steps:
             if found[place] is None and (held := part[key]) is not None and held != "":
@@ -187,11 +171,6 @@ def _read_url(value: Any, at: str) -> str | None:
     raise unexpected_value(at, "a URL as text", value)
 
 
-def _read_source(value: Any, at: str) -> str | None:
-    """Return an address; a site's name is a field."""
-    return value if isinstance(value, str) and value.startswith(_WEB) else None
-
-
 def _read_snippet(value: Any, at: str) -> str | None:
     text = value if isinstance(value, str) else join_texts(value)
     if not text or (text.startswith(_WEB) and len(text) < 2048 and " " not in text):
@@ -200,11 +179,11 @@ def _read_snippet(value: Any, at: str) -> str | None:
 
 
 def _read_type(value: Any, at: str) -> str | None:
-    name = _make_field_name(value) if isinstance(value, str) else None
+    name = snake_case(value, separators=_SIGNS) if isinstance(value, str) else None
     return None if not name or name in _NOT_DOCUMENT_TYPES else name
 
 
-#: The reader of each field of a Result: value, place for errors -> value.
+#: The reader of each field of a Result, and of `source`: value, place for errors -> value.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "doc_id": expect_id,
     "url": _read_url,
@@ -212,6 +191,8 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "snippet": _read_snippet,
     "score": lambda value, at: as_number(value),
     "type": _read_type,
+    # An address; the name of a site is another field.
+    "source": lambda value, at: value if isinstance(value, str) and value.startswith(_WEB) else None,
 }
 #: The fields that use a text unchanged, without their reader.
 _TEXTS = {"doc_id", "title"}

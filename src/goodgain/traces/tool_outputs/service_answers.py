@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -41,29 +42,20 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 def find_lists(item: Object) -> list[Any]:
     """Return what an object wraps: its parallel lists of results, or the value of its best key."""
     lists = _find_parallel_lists(item)
-    held = _find_list(item) if len(lists) < 2 else None
-    return lists if held is None else [held]
-
-
-def _find_list(item: Object) -> Any:
-    """Return the value of the best key with a list, else of one with an object or text."""
+    if len(lists) > 1:
+        return lists
     names = {name: key for key, name in normalise_keys(tuple(item))}
-    held = [(item[names[name]], name in _ALWAYS_LISTS) for name in LIST_KEYS if name in names]
-    for value, is_always in held:
-        if is_always and isinstance(value, list):
-            return value
-    for kind in (list, dict, str):
-        for value, _ in held:
-            if isinstance(value, kind) and value:
-                return value
-    return next((value for value, _ in held if isinstance(value, list)), None)
+    held = {name: item[names[name]] for name in LIST_KEYS if name in names}
+    always = (value for name, value in held.items() if name in _ALWAYS_LISTS and isinstance(value, list))
+    filled = (value for kind in (list, dict, str) for value in held.values() if isinstance(value, kind) and value)
+    empty = (value for value in held.values() if isinstance(value, list))
+    best = next(chain(always, filled, empty), None)
+    return lists if best is None else [best]
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    """Return the parallel lists of results in an answer, or in objects there, in the answer's order.
-
-    Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
-    """
+    """Return the parallel lists of results in an answer, or in objects there, in the answer's order."""
+    # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     found = []
     for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:

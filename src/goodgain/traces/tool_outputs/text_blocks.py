@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.model import Pairs, Result
+from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
 from goodgain.traces.tool_outputs.text_lists import (
@@ -50,6 +50,7 @@ _JINA_LABELS = {
     "Published Time": "published",
     "Date": "published",
 }
+_NEWS_NOTES = {"date": "published", "source": "source"}
 _LINKS = "Links: ["
 #: `[1] title (uri)`, below the line `Sources:`.
 _SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
@@ -95,10 +96,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first.
-
-    All lines below the last label of a block belong to it, even those with a colon: pages have such lines.
-    """
+    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -119,7 +117,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
         after_rule = False
         if found and name and name not in blocks[-1]:
             blocks[-1][name] = [found["value"]]
-        else:
+        else:  # all lines below the last label belong to it, even those with a colon: pages have such lines
             last = next(reversed(blocks[-1]))
             blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
     return blocks
@@ -245,19 +243,13 @@ def read_duckduckgo(text: str) -> list[Result] | None:
         url, _, notes = text[link + len(", link: ") : end].partition(", ")
         if title < 0 or not is_url(url):
             return None
-        fields = _read_notes(notes)
+        named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
+        fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
         snippet = text[at:title].strip() or None
         name = text[title + len(", title: ") : link].strip() or None
         results.append(Result(len(results) + 1, url=url, title=name, snippet=snippet, fields=fields))
         at = end + len(between)
     return results or None
-
-
-def _read_notes(text: str) -> Pairs:
-    """Read `date: d, source: s` after the address of a news article."""
-    notes = (note.partition(": ") for note in text.split(", "))
-    names = {"date": "published", "source": "source"}
-    return tuple((names[name], value) for name, _, value in notes if name in names and value)
 
 
 def _begin_doc(lines: list[str], index: int) -> Entry | None:
@@ -280,10 +272,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address in a document's `URL:` line, which is its first or last line with text, and the other lines.
-
-    The lines in between are the page's own text.
-    """
+    """Return the address in the `URL:` line of a document, its first or last line with text, and the other lines."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):

@@ -60,7 +60,6 @@ Begin = Callable[[list[str], int], Entry | None]
 
 
 def is_url(text: str) -> bool:
-    """Return whether a text is an address and nothing else."""
     return _URL.fullmatch(text) is not None
 
 
@@ -152,9 +151,7 @@ def is_heading(line: str) -> bool:
     line = line.strip()
     if not line or line.startswith("#") or set(line) <= set("-=*_"):
         return True
-    return (
-        len(line) <= _LONGEST_HEADING and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
-    )
+    return len(line) <= _LONGEST_HEADING and line.endswith(":") and _names_results(line)
 
 
 def split_entries(begin: Begin, text: str) -> list[Entry]:
@@ -172,8 +169,8 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
         if entry is not None and entry.number is not None:
             if not found:
                 first = wanted = counted = min(entry.number, 1)
-                are_headed = _names_results(above)
-            elif entry.number == first and are_headed and _names_results(above):
+                are_headed = is_heading(above) and _names_results(above)
+            elif entry.number == first and are_headed and is_heading(above) and _names_results(above):
                 wanted = first
                 while found[-1].lines.pop() != above:
                     pass
@@ -193,7 +190,7 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
 
 
 def _names_results(line: str) -> bool:
-    return is_heading(line) and ("result" in line.lower() or "found" in line.lower())
+    return "result" in line.lower() or "found" in line.lower()
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
@@ -230,7 +227,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
         return True
 
     body = [line.strip() for line in entry.lines] if with_notes else entry.lines
-    first = 0
+    first = int(with_notes and entry.doc_id is not None)  # the line of the id is the first
     while first < len(body) and read_note(body[first]):
         first += 1
     body = body[first:]
@@ -344,12 +341,7 @@ def _begin_url(lines: list[str], index: int) -> Entry | None:
     return None if address is None else Entry(None, address, [])
 
 
-def read_numbered_ids(text: str) -> list[Result] | None:
-    """Read numbered titles with an id on the next line."""
-    entries = [entry._replace(lines=entry.lines[1:]) for entry in split_entries(_begin_numbered_id, text)]
-    return [_read_entry(rank, entry, with_notes=True) for rank, entry in enumerate(entries, start=1)] or None
-
-
+read_numbered_ids = partial(read_entries, _begin_numbered_id, with_notes=True)
 read_numbered_links = partial(read_entries, _begin_numbered_link)
 read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
 read_urls = partial(read_single_lines, _begin_url)

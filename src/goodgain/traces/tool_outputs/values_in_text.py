@@ -39,10 +39,7 @@ _MAX_STARTS = 20
 
 
 def read_python(text: str) -> tuple[Any, str] | None:
-    """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments.
-
-    The text is checked word by word before it is parsed: only brackets nest, and not deep.
-    """
+    """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments."""
     if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
         text = f"Printed({_separate_fields(text)})"
     # pymilvus prints `data: [...]`, then the cost of the search.
@@ -153,15 +150,12 @@ def _join_values(values: list[Any]) -> Any:
 
 
 def _read_behind_prose(text: str) -> tuple[Any, str] | None:
-    """Read the JSON value, or consecutive values, with prose before or after.
-
-    JSON that is cut off or damaged has no value: its other parts are not the whole.
-    """
+    """Read the JSON value, or consecutive values, with prose before or after."""
     for start in islice(_VALUE_START.finditer(text), _MAX_STARTS):
         if _JSON_START.match(text, start.end()) is None:
             continue  # a mark such as [1] or [Note]
         if (found := parse_values(text, start.end(), _JSON_START)) is None:
-            return None
+            return None  # cut off or damaged: its other parts are not the whole
         values, end = found
         return _join_values(values), text[: start.start()] + "\n" + text[end:]
     return None
