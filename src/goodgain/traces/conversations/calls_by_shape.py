@@ -60,16 +60,13 @@ class Found(Struct):
     """A call, an answer, a text of the user, or traces that a known format read.
 
     Attributes:
-        place: where it is.
         holders: the objects around it with their places, the outermost first, and its own.
-        call: the call.
         ids: the ids of a call, or of an answer and its call.
         is_sure: the object names itself a call or an answer, or has the id of a call.
         is_apart: the answer of the call is another object.
         tool, output, failed: an answer, which may name its tool.
         perhaps: the key of what may be the output of an answer.
         text: a text of the user; empty for a text of the agent, which ends its work.
-        traces: those of a known format.
         query: what tells its query apart from others; None: unknown.
     """
 
@@ -96,7 +93,6 @@ class _Fields:
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
 
     def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
-        """Return these keys with their values."""
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
@@ -129,11 +125,7 @@ class _Fields:
 class CallFinder:
     """Finds what `Found` describes in a value, and pairs it.
 
-    Args:
-        locate: returns a place in words.
-        is_search: decides whether a tool is a search; by default its name does.
-        read_known: returns the traces of a value that a known format claims; None for any other value.
-        not_understood: is told of an answer without a call.
+    `locate` returns a place in words, `read_known` the traces of a value that a known format claims, or None.
     """
 
     def __init__(
@@ -164,9 +156,9 @@ class CallFinder:
         return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
 
     def _find_fields(
-        self, item: Object, skipped: Collection[str | None], place: Place, holders: Holders
+        self, own: _Fields, skipped: Collection[str | None], place: Place, holders: Holders
     ) -> list[Found]:
-        kept = ((key, value) for key, value in item.items() if key not in skipped)
+        kept = ((key, value) for key, value in own.item.items() if key not in skipped)
         return [one for key, value in kept for one in self._find_inner(value, (*place, key), holders)]
 
     def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
@@ -185,14 +177,14 @@ class CallFinder:
             text_key, text = own.find(_TEXTS)
             skipped = [text_key] if isinstance(text, str) else []
             spoken = Found(place, holders, text=tree.message_text(text))
-            return [spoken, *self._find_fields(item, skipped, place, holders)]
+            return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
             call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
-            inner = self._find_fields(item, skipped, place, holders)
+            inner = self._find_fields(own, skipped, place, holders)
             if output_key is not None and not is_search and not self._is_named:
                 held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
                 self._check_output(call, (*place, output_key), held)
@@ -206,12 +198,12 @@ class CallFinder:
             is_sure = says_answer or refers
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
             answer.output = tree.or_unanswered(output)
-            return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
+            return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
         if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
-            return [answer, *self._find_fields(item, [], place, holders)]
+            return [answer, *self._find_fields(own, [], place, holders)]
         output_key, output = own.find(_BESIDE)
-        inner = self._find_fields(item, [output_key], place, holders)
+        inner = self._find_fields(own, [output_key], place, holders)
         if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
@@ -258,9 +250,10 @@ class CallFinder:
         for one in found:
             named = [by_id[one.query, name] for name in one.ids if (one.query, name) in by_id]
             if one.call is not None:
-                copy = next((other for other in named if _is_copy(other, one)), None)
+                copy = next((other.call for other in named if other.call and _is_copy(other.call, one.call)), None)
                 if copy is not None:
-                    self._merge(copy, one)
+                    copy.arguments = copy.arguments or one.call.arguments
+                    self._answer(copy, one.call.output, one.place, failed=one.call.failed)
                     continue
                 by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
                 unanswered.append(one)
@@ -277,7 +270,11 @@ class CallFinder:
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
                 guesses += [(one, waiting)] if len(waiting) > 1 else []
-                self._answer((named or waiting)[0], one)
+                asked = (named or waiting)[0]
+                if asked.call and not asked.call.answered:
+                    asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
+                if asked.call:
+                    self._answer(asked.call, one.output, one.place, failed=one.failed)
             kept.append(one)
         for answer, waiting in guesses:
             if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
@@ -287,29 +284,11 @@ class CallFinder:
                 )
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
-    def _answer(self, call: Found, answer: Found) -> None:
-        made = call.call
-        if made is not None and made.answered:
-            self._check_again(made, answer.output, answer.place)
-        elif made is not None:
-            made.output, made.failed, call.is_sure = answer.output, answer.failed, True
-            made.perhaps = answer.perhaps or made.perhaps
-
-    def _merge(self, one: Found, copy: Found) -> None:
-        if one.call is not None and copy.call is not None:
-            one.call.arguments = one.call.arguments or copy.call.arguments
-            if one.call.answered:
-                self._check_again(one.call, copy.call.output, copy.place)
-            elif copy.call.answered:
-                one.call.output, one.call.failed = copy.call.output, copy.call.failed
-
-    def _check_again(self, call: ToolCall, output: Any, place: Place) -> None:
-        """Refuse a second, different answer to a search; an answer may be sent twice, in another form or without its text."""
-        if (
-            self._is_search(call.tool)
-            and output not in (UNANSWERED, "")
-            and _read_form(call.output) != _read_form(output)
-        ):
+    def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
+        """Answer a call. An answer may be sent twice, in another form or without its text; a search has no other one."""
+        if not call.answered:
+            call.output, call.failed = output, failed
+        elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
             raise InputError(
                 f"{self._locate(place)}: the search {call.tool} with this id has another answer too ({call.at}); give each call "
                 "its own id, leave out one of the answers, or write the searches in the format jsonl"
@@ -338,16 +317,13 @@ def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 
 
-def _is_copy(one: Found, other: Found) -> bool:
+def _is_copy(one: ToolCall, other: ToolCall) -> bool:
     """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
-    first, second = one.call, other.call
-    if first is None or second is None or first.tool != second.tool:
-        return False
-    asked, again = (parse_if_json(call.arguments) for call in (first, second))
-    return not asked or not again or asked == again
+    asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
+    return one.tool == other.tool and (not asked or not again or asked == again)
 
 
-def _read_form(output: Any) -> Any:
+def _read(output: Any) -> Any:
     """Return an answer in one form: as a text or as parts with this text, as JSON or as its text."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
         output = tree.message_text(output)

@@ -25,13 +25,17 @@ def read_tool_events(members: list[Any]) -> list[Any]:
     }
     if not calls:
         return members
-    tools = {members[index].get("run_id") for index, (what, _) in calls.items() if what == "tool"}
-    above = {index: [run for run in _list_parents(members[index]) if run in tools] for index in calls}
+    tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
+    parents = {index: members[index].get("parent_ids") for index in calls}  # the outermost first
+    above = {
+        index: [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+        for index, runs in parents.items()
+    }
     replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
     made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
     begun: dict[Any, Any] = {}
     for index, (_, stage) in calls.items():
-        run = members[index].get("run_id")
+        run = members[index]["run_id"]
         if run in replaced:
             continue
         call = _make_call(members[index], stage, has_begun=run in begun)
@@ -52,22 +56,12 @@ def _read_kind(member: Any) -> tuple[str, str] | None:
     return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
 
 
-def _list_parents(event: dict[str, Any]) -> list[str]:
-    """Return the ids of the runs around an event, the outermost first."""
-    parents = event.get("parent_ids")
-    return [run for run in parents if isinstance(run, str)] if isinstance(parents, list) else []
-
-
 def _make_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
     """Return a call with its answer, or the answer alone if the call has begun."""
-    data = event["data"]
     made = {key: value for key, value in event.items() if key not in ("event", "data")}
-    if not has_begun:
-        made |= {"type": "tool_call", "input": data.get("input") or {}}
-    else:
-        made |= {"type": "tool_result"}
+    made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
     if stage != "start":
-        made["output"], made["error"] = _read_output(data)
+        made["output"], made["error"] = _read_output(event["data"])
     return made
 
 
@@ -75,9 +69,7 @@ def _read_output(data: dict[str, Any]) -> tuple[Any, Any]:
     """Return the output in an event, and the error; of a tool's message, the artifact or else the content."""
     if (error := data.get("error")) is not None:
         return "", error
-    output = data.get("output")
-    if output is None:
-        output = data.get("documents")
+    output = data.get("documents") if data.get("output") is None else data["output"]
     message = unwrap_langchain(tree.object_or_empty(output))
     if message.get("type") != "tool":
         return output, None
