@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -48,12 +47,11 @@ def split_traces(one: Found) -> list[Found]:
     """Return the traces of a list that a known format read, each with its own record."""
     if len(one.traces) < 2:
         return [one]
-    parts = []
-    for number, trace in enumerate(one.traces):
-        place = (*one.place, number)
-        own = ((place, trace.record),) if isinstance(trace.record, dict) else ()
-        parts.append(Found(place, (*one.holders, *own), traces=[trace]))
-    return parts
+    records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
+    return [
+        Found(place, (*one.holders, *[(place, trace.record)] * isinstance(trace.record, dict)), traces=[trace])
+        for place, trace in records
+    ]
 
 
 class FoundQuery(Struct):
@@ -86,13 +84,17 @@ def tell_queries_apart(
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
             source.summary.ids_from = source.summary.ids_from or name
-            whole = _list_whole_records(calls, find_id)
+            # The lists of records that have a list of calls each and are not parts of a query.
+            records = [(one, key.place) for one in calls if (key := find_id(one)) and has_list(one, key.place)]
+            whole = {place[:-1] for one, place in records if not is_part(dict(one.holders)[place])}
             return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
     if all((key := _find_by_question(one)) and not has_list(one, key.place) for one in calls):
         return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
     keyed = find_keyed_records(calls)
     if not keyed.places and (level := _find_level(calls)):
-        return partial(_find_record, level=level)
+        return lambda one: (
+            Key(one.place[:level], one.place[:level], None, _find_trial(one)) if _is_below(one, level) else None
+        )
     for name in () if keyed.places else map("metadata.{}".format, _QUERY_IDS):
         keys = [_find_id(one, name) for one in calls]
         if all(keys) and len({key.query for key in keys if key}) > 1:
@@ -153,9 +155,8 @@ def _find_by_question(one: Found) -> Key | None:
     return Key(place, asked) if asked else None
 
 
-def _find_record(one: Found, level: int) -> Key | None:
-    place = one.place[:level]
-    return Key(place, place, None, _find_trial(one)) if len(one.place) + bool(one.traces) > level else None
+def _is_below(one: Found, level: int) -> bool:
+    return len(one.place) + bool(one.traces) > level
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
@@ -182,31 +183,18 @@ def _find_trial(one: Found) -> str | None:
     return next(filter(None, values), None)
 
 
-def _list_whole_records(calls: list[Found], find: Callable[[Found], Key | None]) -> set[Place]:
-    """Return the places of the lists of records that have a list of calls each and are not parts of a query."""
-    found = [(one, key.place) for one in calls if (key := find(one)) is not None]
-    records = [place for one, place in found if has_list(one, place) and not is_part(dict(one.holders)[place])]
-    return {place[:-1] for place in records}
-
-
 def _find_level(calls: list[Found]) -> int:
     """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
-    records = [(one, dict(one.holders)) for one in calls]
     levels = range(1, min(len(one.place) for one in calls) + 1)
-    in_lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
-    with_question = (level for level in in_lists if all(_is_below_question(*pair, level) for pair in records))
-    with_lists = (level for level in in_lists if all(_is_in_list_below(*pair, level) for pair in records))
-    return next(chain(with_question, with_lists), 0)
-
-
-def _is_below_question(one: Found, holders: dict[Place, Any], level: int) -> bool:
-    is_below = len(one.place) + bool(one.traces) > level
-    return is_below and find_question(holders.get(one.place[:level])) != ""
-
-
-def _is_in_list_below(one: Found, holders: dict[Place, Any], level: int) -> bool:
-    is_in_list = any(isinstance(key, int) for key in one.place[level:])
-    return bool(one.traces) or (is_in_list and _OF_STEPS.isdisjoint(holders.get(one.place[:level], ())))
+    lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
+    held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
+    unasked = {level for one, level, record in held if not (_is_below(one, level) and find_question(record))}
+    of_steps = {
+        level
+        for one, level, record in held
+        if not one.traces and not (has_list(one, one.place[:level]) and _OF_STEPS.isdisjoint(record))
+    }
+    return next((level for without in (unasked, of_steps) for level in lists if level not in without), 0)
 
 
 def _follow(value: Any, place: Place) -> Any:

@@ -48,9 +48,6 @@ _MESSAGE_KEYS = (
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
 
 
-# Records
-
-
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
     """Yield the records of a file with their places: the members of a list, or one value per line."""
     for value, at in source.documents():
@@ -127,9 +124,6 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
     yield from walk(members, f"{at}{path}")
 
 
-# Messages
-
-
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
     """Return whether a value is a list of messages, or holds one, and a message satisfies `of`."""
     key = find_message_key(value)
@@ -144,7 +138,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
     if key is not None:
         prompt = value.get("prompt")
         value, at = value[key], f"{at}/{key}"
-        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(is_message, prompt)):
+        if key != "messages" and isinstance(value, list) and any_object(prompt, is_message):
             value, at = [*prompt, *value], f"{at} after prompt"
     if not isinstance(value, list) or not value:
         raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
@@ -157,14 +151,12 @@ def find_message_key(value: Any) -> str | None:
         return None
     if "messages" in value:
         return "messages"
-    return next(
-        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(is_message, value[key]))), None
-    )
+    return next((key for key in _MESSAGE_KEYS if any_object(value.get(key), is_message)), None)
 
 
 def is_message(member: Any) -> bool:
     """Return whether a value is a message of a chat: an object with a role, or a speaker as in ShareGPT."""
-    return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
+    return isinstance(member, dict) and ("role" in member or {"from", "value"} <= member.keys())
 
 
 def _as_message(member: Any) -> Any:
@@ -185,9 +177,6 @@ def message_text(content: Any) -> str:
     return join_texts([content] if isinstance(content, dict) else content) or ""
 
 
-# Calls and ids
-
-
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
@@ -200,8 +189,7 @@ def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
     """Return a call of OpenAI, with its tool and arguments under `function` or `custom`."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
-    held_at = f"{at}/{key}"
-    made = read_call(expect_object(call.get(key), held_at), held_at, arguments=arguments)
+    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
     made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
     return made
 

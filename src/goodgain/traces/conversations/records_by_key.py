@@ -53,13 +53,10 @@ def find_keyed_records(calls: list[Found]) -> KeyedRecords:
 
     An object inside a record with a question has none: the question is that of the query.
     """
-    holders, doubt, is_asked = dict(calls[0].holders), KeyedRecords(), False
-    for level in range(_count_shared_keys(calls) + 1):
-        place = calls[0].place[:level]
-        held = holders.get(place)
-        if held is None:
-            continue
-        if find_question(held, ASKED):
+    doubt, is_asked = KeyedRecords(), False
+    for place, held in calls[0].holders:
+        holds_all = all(one.place[: len(place)] == place != one.place for one in calls)
+        if not holds_all or find_question(held, ASKED):
             break
         is_asked = is_asked or find_question(held) != ""
         found = _judge_records(held, place, calls, is_asked=is_asked)
@@ -67,16 +64,6 @@ def find_keyed_records(calls: list[Found]) -> KeyedRecords:
             return found
         doubt = found if found.doubtful else doubt
     return doubt
-
-
-def _count_shared_keys(calls: list[Found]) -> int:
-    """Return how many keys lead to the object or list that holds all calls."""
-    first = calls[0].place
-    shared = min(len(one.place) for one in calls) - 1
-    for one in calls:
-        while one.place[:shared] != first[:shared]:
-            shared -= 1
-    return shared
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> KeyedRecords:
@@ -89,7 +76,8 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
     ids = _select_ids(key for key, value in held.items() if isinstance(value, (dict, list)))
     if max(len(alike), len(ids)) < 2 or _are_groups(alike.values()):
         return KeyedRecords()
-    questions = {key: text for key, value in alike.items() if (text := _find_own_question(value))}
+    openings = {key: next(filter(None, map(find_opening, _lists_of(value))), "") for key, value in alike.items()}
+    questions = {key: text for key, value in alike.items() if (text := find_question(value, ASKED) or openings[key])}
     differ = searching.keys() <= questions.keys() and 1 < len(questions) == len(set(questions.values()))
     are_several = len(searching) > 1
     are_named = searching.keys() <= ids and len(ids) > 1
@@ -133,13 +121,9 @@ def _are_groups(values: Iterable[Any]) -> bool:
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
     """Return whether the values are parts of one run: their keys or fields say so, or one names the key of another."""
     records = [value for value in alike.values() if isinstance(value, dict)]
-    if any(map(_names_part, keys)) or any(map(is_part, records)):
-        return True
-    return any(
-        isinstance(value, str) and value in alike and alike[value] is not record
-        for record in records
-        for value in record.values()
-    )
+    named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
+    names_other = (value in alike and alike[value] is not record for value, record in named)
+    return any(map(_names_part, keys)) or any(map(is_part, records)) or any(names_other)
 
 
 def _names_part(key: str) -> bool:
@@ -163,18 +147,9 @@ def _select_ids(keys: Iterable[str]) -> set[str]:
     return ids if has_one_form and not are_positions else set()
 
 
-def _find_own_question(value: Any) -> str:
-    """Return the question of a record, or the first words of the user in it."""
-    openings = map(find_opening, _lists_of(value))
-    return find_question(value, ASKED) or next(filter(None, openings), "")
-
-
 def _lists_of(value: Any) -> list[Any]:
     members = value.values() if isinstance(value, dict) else [value]
     return [member for member in members if isinstance(member, list)]
-
-
-# Records
 
 
 def find_question(record: Any, names: Iterable[str] = QUESTIONS) -> str:

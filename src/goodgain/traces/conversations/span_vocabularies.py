@@ -21,14 +21,16 @@ Attributes = dict[str, Any]
 
 #: The attribute with the id of the call that a tool's span answers.
 CALL_ID = "tool_call.id"
+#: The attribute with the calls in a model's answer, by their ids; no log uses its name.
+CALLS = "goodgain.calls"
 #: The attribute with advice on how to record the results of a search; no log uses its name.
 REMEDY = "goodgain.remedy"
 #: The attribute of a Langfuse span whose kind was found by its name.
 BY_NAME = "goodgain.by_name"
 #: Names under which logs keep the id of a conversation, the best first.
 _SESSIONS = (
-    *("session_id", "sessionId", "session.id", "thread_id", "threadId", "conversation_id", "conversationId"),
-    "chat_id",
+    *("session_id", "sessionId", "session.id", "thread_id", "threadId"),
+    *("conversation_id", "conversationId", "chat_id"),
 )
 #: Where Traceloop's instrumentation of frameworks keeps the query, the best first.
 _TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
@@ -76,9 +78,8 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
             start = vocabulary.metadata
-            metadata = {
-                key.removeprefix(start): one for key, one in attributes.items() if start and key.startswith(start)
-            }
+            held = [key for key in attributes if start and key.startswith(start)]
+            metadata = {key.removeprefix(start): attributes[key] for key in held}
             _add(attributes, "metadata", metadata or None)
             _add(attributes, "session.id", find_session(metadata))
             for ours, theirs in vocabulary.copies.items():
@@ -241,9 +242,6 @@ _VOCABULARIES = {
     }, partial(_read_typed, "langfuse.observation.type", LANGFUSE_KINDS)),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip
-
-
-# Haystack
 
 
 def read_invoked(output: Any, at: str, remedy: str) -> list[ToolCall]:
