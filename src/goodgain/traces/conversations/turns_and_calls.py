@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from msgspec.structs import astuple
 
@@ -43,10 +43,7 @@ class Conversation:
     Attributes:
         record: the object that the trace is read from, for query ids by field path.
         query_id, session_id, tag: as named by the items, if at all; the tag is the system.
-        items: what a record must hold, for an error.
     """
-
-    items: ClassVar[str] = "a list of messages"
 
     def __init__(self, source: Source, record: Any = None) -> None:
         self.source, self.record = source, record
@@ -284,14 +281,13 @@ class Conversation:
 
 def read_conversations(
     source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[Placed]] = tree.find_messages, *,
-    paths: tuple[str, ...] = (), of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
     of_line: Callable[[dict[str, Any]], bool] | None = None,
 ) -> Iterator[Trace]:  # fmt: skip
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
     Args:
         find: yields the objects of a value, which is their list or holds it.
-        paths: where a value that is not their list holds it, the best first; instead of `find`.
         of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
         of_line: whether a line shows that all lines are one list.
     """
@@ -301,8 +297,7 @@ def read_conversations(
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        items = tree.find_items(value, at, paths, reader.items) if paths else find(value, at)
-        return reader(source, value).read_record(value, items, at).trace(at)
+        return reader(source, value).read_record(value, find(value, at), at).trace(at)
 
     yield from source.traces(
         read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))

@@ -31,11 +31,11 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per trajectory."""
-    return read_conversations(source, _Trajectory, _find_steps, of_list=None)
 
+    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+        return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
 
-def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-    return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
+    return read_conversations(source, _Trajectory, find_steps, of_list=None)
 
 
 class _Trajectory(Conversation):
@@ -46,7 +46,7 @@ class _Trajectory(Conversation):
         agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
         own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
         self.session_id, trajectory = (
-            expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id")
+            expect_id(record.get(f"{k}_id"), f"{at}/{k}_id") for k in ("session", "trajectory")
         )
         self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
 
@@ -90,7 +90,7 @@ class _Trajectory(Conversation):
         if call.output is UNANSWERED:
             call.output = content
         elif content is not UNANSWERED:
-            parts = (
+            texts = [
                 one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content)
-            )
-            call.output = [part for found in parts for part in found]
+            ]
+            call.output = [part for parts in texts for part in parts]

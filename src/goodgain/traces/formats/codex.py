@@ -59,10 +59,9 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in tree.read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
-    if not any(_is_event(record) for record, _ in lines):
-        if lines:
-            with source.handle_errors():
-                yield _Rollout(source, lines[0][0]).read_lines(lines)
+    if lines and not any(_is_event(record) for record, _ in lines):
+        with source.handle_errors():
+            yield _Rollout(source, lines[0][0]).read_lines(lines)
         return
     runs: list[list[tree.Placed]] = []
     threads: dict[str, list[list[tree.Placed]]] = {}
@@ -74,9 +73,6 @@ def read(source: Source) -> Iterator[Trace]:
     for thread in threads.values():
         with source.handle_errors():
             yield _Thread(source, thread[0][0][0]).read_runs(thread)
-
-
-# Rollouts
 
 
 class _Rollout(ItemReader):
@@ -148,9 +144,6 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict
             yield {"type": "function_call_output", "call_id": call_id, "output": outputs[call_id]}
 
 
-# codex exec --json
-
-
 class _Thread(Conversation):
     _stepped = False
 
@@ -211,6 +204,6 @@ class _Thread(Conversation):
         if kind == "search" or query.strip():
             asked = action if kind == "search" else query
             return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)
-        expected = "an action of type search or open_page"
-        self.source.not_understood("web_search without a query or a known action", at, expected)
+        what = "web_search without a query or a known action"
+        self.source.not_understood(what, at, "an action of type search or open_page")
         return None

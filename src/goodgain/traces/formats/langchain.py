@@ -13,6 +13,7 @@ Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -69,23 +70,18 @@ def _find_messages(record: Any) -> tuple[Any, str]:
     return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
-def _are_states(head: FileHead) -> bool:
-    """Return whether a file holds several states of a graph, not one trace per record."""
-    return sum(bool(_find_messages(record)[1]) for record in head.records) > 1
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
-    if _are_states(source.head):
+    if sum(bool(_find_messages(record)[1]) for record in source.head.records) > 1:  # not one trace per record
         return join_exchanges(source, _Messages, _read_state)
-    return read_conversations(
-        source, _Messages, paths=_MESSAGE_PATHS, of_list=lambda one: "type" in one or _is_message(one)
-    )
+    expected = "a list of messages, or a state of a graph with one"
+    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
     messages, path = _find_messages(record)
-    if messages is None and not (isinstance(record, dict) and ("values" in record or "checkpoint" in record)):
+    if messages is None and tree.object_or_empty(record).keys().isdisjoint(("values", "checkpoint")):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     # Without messages, the graph had not begun.
     return Exchange(at, place(messages, f"{at}{path}"), [], record, at) if messages else None
@@ -104,7 +100,6 @@ class _Messages(JoinedConversation):
     """Reports messages, each once: checkpoints repeat the messages before them."""
 
     any_order = True
-    items = "a list of messages, or a state of a graph with one"
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
@@ -128,15 +123,14 @@ class _Messages(JoinedConversation):
         self.query_id = _read_query_id(self.record, at) or self.query_id
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        """Read a message in any of the three dumps."""
         kind, body = _read_kind(message), message
         key = "kwargs" if message.get("lc") == 1 else "data" if isinstance(message.get("data"), dict) else None
         if key is not None:
             body, at = expect_object(message.get(key), f"{at}/{key}"), f"{at}/{key}"
         message_id = expect_id(body.get("id"), f"{at}/id")
+        if message_id in self._seen:
+            return
         if message_id is not None:
-            if message_id in self._seen:
-                return
             self._seen.add(message_id)
         self.report_unread("a message", body, at, _READ)
         speaker = as_word(body.get("role")) if kind == "chat" else kind

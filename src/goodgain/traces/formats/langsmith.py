@@ -91,13 +91,9 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
     else:
         start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
-    span = Span(
-        trace_id, run_id, parent, name, _KINDS.get(kind, kind), start,
-        read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
-        {}, run.get("error") not in (None, ""), at,
-    )  # fmt: skip
-    if kind not in _KINDS:
-        span.unknown = f"run of type {kind!r}"
+    end = read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0
+    failed, unknown = run.get("error") not in (None, ""), "" if kind in _KINDS else f"run of type {kind!r}"
+    span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
     metadata = tree.object_or_empty(extra).get("metadata")
     span.attributes = {"metadata": metadata, "session.id": find_session(metadata), OUTCOMES: find_outcomes(run)}
@@ -119,9 +115,8 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):
-            if not isinstance(calls := value.get("tool_calls"), list):
-                todo += [value[key] for key in _ANSWER_KEYS if key in value]
-                continue
+            calls = value.get("tool_calls")
+            todo += [value[key] for key in _ANSWER_KEYS if key in value and not isinstance(calls, list)]
             for call in tree.objects_in(calls):
                 named = call["function"] if isinstance(call.get("function"), dict) else call
                 arguments = named.get("args", named.get("arguments"))

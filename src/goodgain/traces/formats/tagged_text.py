@@ -63,9 +63,6 @@ _NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
 
-# Dialects: the tags of searches, and how each writes results
-
-
 class _Dialect(NamedTuple):
     """Tags around a search, tags around its results, and the reader of the results."""
 
@@ -97,32 +94,25 @@ def _read_numbers(text: str) -> Any:
 def _read_list(text: str) -> Any:
     """Read a JSON list, whose ids are positions (Search-o1's RagAgent); prose is a model's summary."""
     value = parse_if_json(text)
-    if not isinstance(value, list):
-        return UNANSWERED
-    return [
-        {key: field for key, field in one.items() if key != "id"} if isinstance(one, dict) else one for one in value
-    ]
+    for one in tree.objects_in(value):
+        one.pop("id", None)
+    return value if isinstance(value, list) else UNANSWERED
+
+
+def _mark(name: str) -> tuple[str, str]:
+    return f"<|begin_{name}|>", f"<|end_{name}|>"
 
 
 _DIALECTS = (
     _Dialect(("<search>", "</search>"), ("<information>", "</information>"), str),
     _Dialect(("<search>", "</search>"), ("<result>", "</result>"), _read_passages),
-    _Dialect(
-        ("<|begin_of_query|>", "<|end_of_query|>"), ("<|begin_of_documents|>", "<|end_of_documents|>"), _read_numbers
-    ),
-    _Dialect(
-        ("<|begin_search_query|>", "<|end_search_query|>"),
-        ("<|begin_search_result|>", "<|end_search_result|>"),
-        _read_list,
-    ),
+    _Dialect(_mark("of_query"), _mark("of_documents"), _read_numbers),
+    _Dialect(_mark("search_query"), _mark("search_result"), _read_list),
 )
 _QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in _DIALECTS))
 _RESULT_TAGS = (*(dialect.found for dialect in _DIALECTS), _RESPONSE)
 #: Tags that must not remain outside the searches and results that were read.
 _TAGS = {tag for dialect in _DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}
-
-
-# Recognition, and who speaks
 
 
 def sniff(head: FileHead) -> bool:
@@ -135,9 +125,8 @@ def sniff(head: FileHead) -> bool:
 def _is_tagged(record: Any) -> bool:
     if tree.has_messages(record, _has_structured_calls):
         return False
-    if tree.has_messages(record, _is_tagged_message):
-        return True
-    return isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
+    has_field = isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
+    return has_field or tree.has_messages(record, _is_tagged_message)
 
 
 def _find_tagged_field(record: dict[str, Any]) -> str | None:
