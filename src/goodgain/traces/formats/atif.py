@@ -10,6 +10,7 @@ Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -45,9 +46,8 @@ class _Trajectory(Conversation):
             self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
         agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
         own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
-        self.session_id, trajectory = (
-            expect_id(record.get(f"{k}_id"), f"{at}/{k}_id") for k in ("session", "trajectory")
-        )
+        self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
+        trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
         self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
 
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
@@ -90,7 +90,6 @@ class _Trajectory(Conversation):
         if call.output is UNANSWERED:
             call.output = content
         elif content is not UNANSWERED:
-            texts = [
-                one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content)
-            ]
-            call.output = [part for parts in texts for part in parts]
+            found = (call.output, content)
+            parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in found)
+            call.output = [*chain.from_iterable(parts)]

@@ -30,9 +30,8 @@ _OTHER = {
 }
 #: Messages that repeat others, or are pieces of them.
 _REPEATS = {"ToolCallSummaryMessage", "ModelClientStreamingChunkEvent", "ThoughtEvent", "UserInputRequestedEvent"}
-_MARKS = {
+_MARKS = _RESULTS | {
     _REQUEST,
-    *_RESULTS,
     "SystemMessage",
     "UserMessage",
     "AssistantMessage",

@@ -61,9 +61,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 class _Entries(Conversation):
-    by_reasoning = False
-    _new_step = True
-    searches = 0
+    by_reasoning, searches, _new_step = False, 0, True
 
     def read(self, entry: dict[str, Any], at: str) -> None:
         kind = as_word(entry.get("type"))

@@ -28,10 +28,8 @@ _REMEDY = "let the traced function return what it found: the span has no mlflow.
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are objects with `info` and `data.spans`."""
-    return any(
-        isinstance(record.get("info"), dict) and "spans" in tree.object_or_empty(record.get("data"))
-        for record in head.objects
-    )
+    records = (record for record in head.objects if isinstance(record.get("info"), dict))
+    return any("spans" in tree.object_or_empty(record.get("data")) for record in records)
 
 
 def read(source: Source) -> Iterator[Trace]:
