@@ -12,12 +12,11 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.langchain_events import read_tool_events
 from goodgain.traces.expected_values import id_or_none
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
-from goodgain.traces.tool_outputs.service_answers import LIST_KEYS
+from goodgain.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
 from goodgain.traces.tools import ChosenTools, extract_queries
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -49,6 +48,8 @@ _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
 #: A name is one line, and not a sentence of 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
+#: LangChain's events.
+_EVENT = re.compile(r"on_(tool|retriever|chat_model|llm|chain|prompt|parser)_(start|stream|end|error)")
 
 Object = dict[str, Any]
 #: The keys and positions that lead to a value.
@@ -108,7 +109,6 @@ class _Fields:
 
     @property
     def tool(self) -> str | None:
-        """The name of a tool; None if the object has none."""
         names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
@@ -136,18 +136,14 @@ class CallFinder:
         self._read_known, self._not_understood = read_known, not_understood
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
-        """Return what a list or object holds, in its order.
-
-        Raises:
-            InputError: a search, or the output of another tool, holds a search.
-        """
+        """Return what a list or object holds, in its order."""
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
             return [Found(place, holders, traces=traces)]
         if isinstance(value, dict):
             return self._find_in_object(_Fields(value), place, holders)
-        members = enumerate(read_tool_events(value))
+        members = enumerate(_read_events(value))
         return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
@@ -239,9 +235,6 @@ class CallFinder:
         """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
 
         Ids may restart in each query. An answer of an unknown query belongs to any.
-
-        Raises:
-            InputError: answers without ids leave open which call they belong to, or a search has two different answers.
         """
         kept: list[Found] = []
         by_id: dict[tuple[Any, str], Found] = {}
@@ -340,3 +333,67 @@ def find_opening(value: Any) -> str:
         elif said or not kinds & {"system", "systemmessage", "developer"}:
             break
     return "\n".join(filter(None, said))
+
+
+def _read_events(members: list[Any]) -> list[Any]:
+    """Return a list with calls and answers in place of LangChain's events of tools (`astream_events`), and None for others.
+
+    A run id joins a call and its answer. A call below another tool is in its `children`; a retriever below a tool counts
+    instead of the tool. Events of models and chains repeat the calls. A list without events of tools is unchanged.
+    """
+    events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
+    calls = {
+        index: kinds for index, kinds in events.items() if kinds[0] in ("tool", "retriever") and kinds[1] != "stream"
+    }
+    if not calls:
+        return members
+    tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
+    parents = {index: members[index].get("parent_ids") for index in calls}  # the outermost first
+    above = {
+        index: [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+        for index, runs in parents.items()
+    }
+    replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
+    made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
+    begun: dict[Any, Any] = {}
+    for index, (_, stage) in calls.items():
+        run = members[index]["run_id"]
+        if run in replaced:
+            continue
+        call = _make_event_call(members[index], stage, has_begun=run in begun)
+        begun.setdefault(run, call)
+        holder = next((begun[parent] for parent in reversed(above[index]) if parent in begun), None)
+        if holder is None:
+            made[index] = call
+        else:
+            holder.setdefault("children", []).append(call)
+    return made
+
+
+def _read_event_kind(member: Any) -> tuple[str, str] | None:
+    """Return what an event is about, such as a tool, and its stage; None for other values."""
+    if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
+        return None
+    found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
+    return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
+
+
+def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
+    """Return a call with its answer, or the answer alone if the call has begun."""
+    made = {key: value for key, value in event.items() if key not in ("event", "data")}
+    made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
+    if stage != "start":
+        made["output"], made["error"] = _read_event_output(event["data"])
+    return made
+
+
+def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the output in an event, and the error; of a tool's message, the artifact or else the content."""
+    if (error := data.get("error")) is not None:
+        return "", error
+    output = data.get("documents") if data.get("output") is None else data["output"]
+    message = unwrap_langchain(tree.object_or_empty(output))
+    if message.get("type") != "tool":
+        return output, None
+    content = message.get("content")
+    return message.get("artifact") or content, content if message.get("status") == "error" else None

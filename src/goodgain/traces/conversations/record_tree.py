@@ -65,7 +65,6 @@ def walk(members: Any, at: str) -> Iterator[Placed]:
 
 
 def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
-    """Yield the objects in the list under a key of a record, with their places."""
     if not isinstance(record.get(key), list):
         raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
     return walk(record[key], f"{at}/{key}")
@@ -80,12 +79,10 @@ def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is a list with an object that satisfies a test."""
     return any(map(test, objects_in(members)))
 
 
 def objects_in(members: Any) -> list[dict[str, Any]]:
-    """Return the objects in a list; none for any other value."""
     return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
@@ -195,7 +192,6 @@ def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
 
 
 def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of the call it answers") -> str:
-    """Return the id under a key of an item."""
     found = expect_id(item.get(key), f"{at}/{key}")
     if found is None:
         raise unexpected_value(f"{at}/{key}", what, found)
@@ -215,7 +211,6 @@ def or_unanswered(output: Any) -> Any:
 
 
 def object_or_empty(value: Any) -> dict[str, Any]:
-    """Return an object; an empty one for anything else. For optional values."""
     return value if isinstance(value, dict) else {}
 
 
@@ -230,7 +225,6 @@ def get_either(record: dict[str, Any], camel: str) -> Any:
 
 
 def find_query_id(metadata: Any, at: str) -> str | None:
-    """Return the query's id in metadata, from the best field that has one; None if there is none."""
     ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in OF_METADATA) if isinstance(metadata, dict) else ()
     return next(filter(None, ids), None)
 

@@ -64,8 +64,9 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
     return found.status == "empty" or (found.status == "ok" and is_list)
 
 
-def name_in_summary(call: ToolCall, above: Span | None = None) -> ToolCall:
+def name_in_summary(span: Span, above: Span | None) -> ToolCall:
     """Return a call of the summary only: another span, such as the tool above, is the search."""
+    call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
 
@@ -92,7 +93,6 @@ class StepFinder:
         self._names = {call["name"] for call in made.values()}
 
     def find(self, span: Span, latest: int) -> int:
-        """Return the index of the step of a tool's or retriever's span."""
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
         is_parallel = span.start < end and find_tool_name(span) not in self._names
         index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
@@ -111,7 +111,6 @@ def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
 
 
 def read_retrieval(span: Span, remedy: str) -> ToolCall:
-    """Return the search of a retriever's span."""
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
@@ -131,7 +130,6 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
 
 
 def read_documents(span: Span, name: str) -> list[Attributes]:
-    """Return the documents in a list attribute of a span."""
     held = span.get_objects(name)
     documents = [{key.removeprefix("document."): value for key, value in one.items()} for one in held]
     for document in documents:
@@ -146,7 +144,6 @@ def find_tool_name(span: Span) -> Any:
 
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
-    """Return the call in the span of a tool."""
     outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output"))
     output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))

@@ -13,17 +13,8 @@ from functools import cached_property
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_calls import (
-    StepFinder,
-    find_given_way,
-    find_tool_name,
-    is_inside_its_copy,
-    name_in_summary,
-    read_documents,
-    read_retrieval,
-    read_tool,
-)
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes, read_invoked
+from goodgain.traces.conversations import span_calls
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import format_place, id_or_none
@@ -265,9 +256,9 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
-    given_way = find_given_way(source, root.spans, by_id)
+    given_way = span_calls.find_given_way(source, root.spans, by_id)
     holders = {id(tool) for tool in given_way.values() if tool is not None}
-    finder = StepFinder()
+    finder = span_calls.StepFinder()
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
@@ -283,20 +274,19 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             steps.append(Step(usage=usage))
         index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
         if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
-            call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, remedy)
-            steps[index].calls.append(name_in_summary(call, given_way[id(span)]))
-        elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
-            retrievals.append((span, read_retrieval(span, remedy)))
+            steps[index].calls.append(span_calls.name_in_summary(span, given_way[id(span)]))
+        elif span.kind == "RETRIEVER" and not span_calls.is_inside_its_copy(span, above):
+            retrievals.append((span, span_calls.read_retrieval(span, remedy)))
             steps[index].calls.append(retrievals[-1][1])
-        elif span.kind == "TOOL" and (id(span) in holders or not is_inside_its_copy(span, above)):
-            calls = _read_invoked(source, root, span, remedy) or [read_tool(span, remedy)]
+        elif span.kind == "TOOL" and (id(span) in holders or not span_calls.is_inside_its_copy(span, above)):
+            calls = _read_invoked(source, root, span, remedy) or [span_calls.read_tool(span, remedy)]
             if id(span) in holders:
                 calls[0].is_search = True
             steps[index].calls += calls
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
-            if documents := read_documents(span, "reranker.output_documents"):
+            if documents := span_calls.read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
             begin, end = tool_times.get(index, (span.start, span.end))
@@ -327,12 +317,23 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
     """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
-    is_invoker = str(find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
+    is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
     above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
     if not is_invoker or any(one is span for one in above):
         return []
+    calls: list[ToolCall] = []
     output = span.get("output.value")
-    calls = read_invoked(parse_if_json(output), span.at, remedy)
+    values = [parse_if_json(output)]
+    while values:  # messages, perhaps in lists of lists
+        value = values.pop()
+        held = tree.object_or_empty(value)
+        origin = tree.object_or_empty(held.get("origin"))
+        if "result" in held and isinstance(name := origin.get("tool_name"), str):
+            call = ToolCall(name, span.at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
+            call.output, call.failed = tree.or_unanswered(held["result"]), held.get("error") is True
+            calls.append(call)
+        else:
+            values += reversed(value if isinstance(value, list) else held.values())
     if output and not calls:
         expected = "messages as JSON, each with a tool_call_result"
         source.not_understood("output of several tools in one span", span.at, expected)

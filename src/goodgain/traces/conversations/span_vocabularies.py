@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.record_tree import object_or_empty, objects_in, or_unanswered
-from goodgain.traces.expected_values import id_or_none
-from goodgain.traces.model import ToolCall
+from goodgain.traces.conversations.record_tree import objects_in
+from goodgain.traces.expected_values import find_id
 from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]
@@ -28,7 +27,7 @@ REMEDY = "goodgain.remedy"
 #: The attribute of a Langfuse span whose kind was found by its name.
 BY_NAME = "goodgain.by_name"
 #: Names under which logs keep the id of a conversation, the best first.
-_SESSIONS = (
+SESSIONS = (
     *("session_id", "sessionId", "session.id", "thread_id", "threadId"),
     *("conversation_id", "conversationId", "chat_id"),
 )
@@ -81,7 +80,7 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
             held = [key for key in attributes if start and key.startswith(start)]
             metadata = {key.removeprefix(start): attributes[key] for key in held}
             _add(attributes, "metadata", metadata or None)
-            _add(attributes, "session.id", find_session(metadata))
+            _add(attributes, "session.id", find_id(metadata, SESSIONS))
             for ours, theirs in vocabulary.copies.items():
                 _add(attributes, ours, decode(attributes.get(theirs)))
             return vocabulary.read(attributes, name, is_search)
@@ -94,12 +93,6 @@ def decode(value: Any) -> Any:
         if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
             value = parse_if_json(value)
     return value
-
-
-def find_session(metadata: Any) -> str | None:
-    """Return the id of the conversation in metadata; None if there is none."""
-    ids = (id_or_none(metadata.get(key)) for key in _SESSIONS) if isinstance(metadata, dict) else ()
-    return next(filter(None, ids), None)
 
 
 def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
@@ -242,20 +235,3 @@ _VOCABULARIES = {
     }, partial(_read_typed, "langfuse.observation.type", LANGFUSE_KINDS)),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip
-
-
-def read_invoked(output: Any, at: str, remedy: str) -> list[ToolCall]:
-    """Read the calls in the messages of Haystack's ToolInvoker, which may be in lists of lists."""
-    calls: list[ToolCall] = []
-    values = [output]
-    while values:
-        value = values.pop()
-        held = object_or_empty(value)
-        origin = object_or_empty(held.get("origin"))
-        if "result" in held and isinstance(name := origin.get("tool_name"), str):
-            call = ToolCall(name, at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
-            call.output, call.failed = or_unanswered(held["result"]), held.get("error") is True
-            calls.append(call)
-        else:
-            values += reversed(value if isinstance(value, list) else held.values())
-    return calls

@@ -94,7 +94,6 @@ class Span(msgspec.Struct):
 
 
 def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
-    """Yield the spans in a document, in the file's order."""
     for raw, span_at, otlp in _find_spans(value, at):
         yield _make_span(source, raw, span_at, otlp=otlp)
 
@@ -102,7 +101,6 @@ def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
 def read_each(
     source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Source, Any, str], Iterator[Span]]
 ) -> Iterator[Span]:
-    """Yield the spans in several values."""
     for value, at in values:
         with source.handle_errors():
             yield from read(source, value, at)

@@ -116,7 +116,6 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def are_exchanges(head: FileHead) -> bool:
-    """Return whether a file holds recorded exchanges."""
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 

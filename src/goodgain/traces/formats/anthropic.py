@@ -84,7 +84,6 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return role, text, and ids of the client's calls and results."""
         content = message.get("content")
         blocks = tree.objects_in(content)
         texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]

@@ -113,8 +113,6 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
 
 
 class _Messages(Conversation):
-    """Reports messages, with the attachments of their sample inserted."""
-
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), self._insert_attachments(message.get("content"))
         self.report_unread("a message", message, at, ("content", "tool_calls", "function"))

@@ -88,7 +88,6 @@ def _read_state(record: Any, at: str) -> Exchange | None:
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
-    """Return the query's id from metadata, else the id of the graph's thread."""
     found = ((tree.follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
     held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, tree.ABSENT)]
     ids = [tree.find_query_id(*one) for one in held]

@@ -16,9 +16,9 @@ from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import decode, find_session
+from goodgain.traces.conversations.span_vocabularies import SESSIONS, decode
 from goodgain.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
-from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, find_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -96,7 +96,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
     metadata = tree.object_or_empty(extra).get("metadata")
-    span.attributes = {"metadata": metadata, "session.id": find_session(metadata), OUTCOMES: find_outcomes(run)}
+    span.attributes = {"metadata": metadata, "session.id": find_id(metadata, SESSIONS), OUTCOMES: find_outcomes(run)}
     if inputs:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":

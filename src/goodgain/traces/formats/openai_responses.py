@@ -74,7 +74,6 @@ def sniff(head: FileHead) -> bool:
 
 
 def is_item(item: dict[str, Any]) -> bool:
-    """Return whether an object is an item that only this format has."""
     content = item.get("content") if item.get("type") == "message" else None
     return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")

@@ -13,7 +13,7 @@ from typing import Any
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.records_by_key import find_question
+from goodgain.traces.conversations.queries_by_shape import find_question
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_object, find_id, id_or_none
 from goodgain.traces.input.file_head import FileHead

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.records_by_key import QUESTIONS
+from goodgain.traces.conversations.queries_by_shape import QUESTIONS
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_object, find_record_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -117,7 +117,6 @@ def _find_wrapper(value: Any) -> str | None:
 def _find_searches(
     value: Any, at: str, holders: tuple[dict[str, Any], ...] = (), turn: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[_Search]:
-    """Yield the searches of a record, in its order."""
     keys: list[str] = []
     if isinstance(value, dict):
         holders, keys = (*holders, value), _find_passages(value)

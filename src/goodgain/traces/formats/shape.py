@@ -101,7 +101,6 @@ class _Log:
         self.finder = CallFinder(self.locate, source.is_search, self._read_in_known_format, source.not_understood)
 
     def locate(self, place: Place) -> str:
-        """Return a place as other formats name it."""
         start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
@@ -134,7 +133,6 @@ class _Log:
         return traces
 
     def make_trace(self, group: queries.FoundQuery) -> Trace:
-        """Return the trace of a query from what was found of it."""
         record = group.record
         if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
             raise InputError(
