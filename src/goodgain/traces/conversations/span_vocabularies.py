@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
@@ -159,12 +158,6 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
 
 
-def _read_typed(
-    attribute: str, kinds: dict[str, str], attributes: Attributes, name: str, is_search: ToolPredicate
-) -> str:
-    return read_kind(decode(attributes.get(attribute)), kinds, name, is_search)
-
-
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
     """Return the kind of a span by its type or, if that is a generic one, by its name."""
     kind = given.upper() if isinstance(given, str) else ""
@@ -229,9 +222,9 @@ _VOCABULARIES = {
     ),
     "mlflow.": _Vocabulary("", {
         "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
-    }, partial(_read_typed, "mlflow.spanType", _MLFLOW_KINDS)),
+    }, lambda held, *rest: read_kind(decode(held.get("mlflow.spanType")), _MLFLOW_KINDS, *rest)),
     "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
         "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
-    }, partial(_read_typed, "langfuse.observation.type", LANGFUSE_KINDS)),
+    }, lambda held, *rest: read_kind(decode(held.get("langfuse.observation.type")), LANGFUSE_KINDS, *rest)),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip

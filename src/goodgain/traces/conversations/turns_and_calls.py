@@ -8,7 +8,6 @@ from typing import Any, Self
 from msgspec.structs import astuple
 
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.record_tree import Placed
 from goodgain.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
@@ -211,7 +210,7 @@ class Conversation:
         read = list(lines)
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
-    def read_record(self, record: Any, items: Iterable[Placed], at: str) -> Self:
+    def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
         """Read the items of a record, and report its other fields that look like more messages with a search."""
         read = list(items)
         self.read_all(read)
@@ -232,10 +231,10 @@ class Conversation:
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end.
 
-        An id of the query in the record (`query_id`, `task_id`) comes before all others.
+        An id of the query in the record (`query_id`, `task_id`) comes before all others, and the session's id last.
         """
         self._end(at)
-        turns = self._turns or [Turn()]
+        session, turns = session_id or self.session_id, self._turns or [Turn()]
         if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
             given = tree.object_or_empty(self.record)
             for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
@@ -246,8 +245,8 @@ class Conversation:
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(
-            turns, at, record=self.record, query_id=find_id(self.record) or query_id or self.query_id,
-            session_id=session_id or self.session_id, tag=tree.text_or_none(tag) or self.tag,
+            turns, at, find_id(self.record) or query_id or self.query_id or session, session,
+            tag=tree.text_or_none(tag) or self.tag, record=self.record,
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
@@ -280,7 +279,7 @@ class Conversation:
 
 
 def read_conversations(
-    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[Placed]] = tree.find_messages, *,
+    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
     of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
     of_line: Callable[[dict[str, Any]], bool] | None = None,
 ) -> Iterator[Trace]:  # fmt: skip

@@ -109,7 +109,7 @@ def read(source: Source) -> Iterator[Trace]:
             if is_subagent:
                 given = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
                 tag = next((f"subagent {name}" for name in given if isinstance(name, str)), "subagent")
-            yield reader.trace(members[0].at, query_id=session, session_id=session, tag=tag)
+            yield reader.trace(members[0].at, session_id=session, tag=tag)
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:

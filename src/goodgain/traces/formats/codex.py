@@ -120,7 +120,7 @@ class _Rollout(ItemReader):
             (item, at) for item, at in items
             if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
-        return self.trace(lines[0][1], query_id=session, session_id=session)
+        return self.trace(lines[0][1], session_id=session)
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class _Thread(Conversation):
                         self.read(item, f"{at}/item")
                 elif kind not in _OTHER_EVENTS:
                     self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
-        return self.trace(first_at, query_id=thread, session_id=thread)
+        return self.trace(first_at, session_id=thread)
 
     def read(self, item: dict[str, Any], at: str) -> None:
         kind, call = as_word(item.get("type")), None

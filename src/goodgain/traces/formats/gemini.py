@@ -116,7 +116,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
         reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
-        return reader.trace(at, query_id=session, session_id=session, tag=app)
+        return reader.trace(at, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
@@ -287,7 +287,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
     for session, members in sessions.items():
         with source.handle_errors():
             first, at = members[0]
-            yield _Contents(source, first).read_events(members).trace(at, query_id=session, session_id=session)
+            yield _Contents(source, first).read_events(members).trace(at, session_id=session)
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
@@ -319,7 +319,7 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
 
 class _CliSession(Conversation):
     def _end(self, at: str) -> None:
-        self.query_id = self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
+        self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
 
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = as_word(message.get("type"))

@@ -82,7 +82,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
     for session_id, items in sessions.items():
         with source.handle_errors():
             reader = ItemReader(source, [item for item, _ in items]).read_all(items)
-            yield reader.trace(items[0][1], query_id=session_id, session_id=session_id)
+            yield reader.trace(items[0][1], session_id=session_id)
 
 
 def _find_table(database: sqlite3.Connection, path: Path) -> str:

@@ -70,9 +70,6 @@ class _Messages(Conversation):
         self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
         self.tag = tree.text_or_none(message.get("model_name")) or self.tag
 
-    def _end(self, at: str) -> None:
-        self.query_id = self.query_id or self.session_id
-
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         kind = as_word(part.get("part_kind"))
         if kind == "user-prompt":

@@ -107,7 +107,7 @@ def _read_folder(source: Source) -> Trace:
     session = next((name.removeprefix("session_") for name in names if name.startswith("session_")), None)
     tag = folder.parent.name.removeprefix("agent_") if folder.parent.name.startswith("agent_") else None
     reader = _Messages(source).read_all(messages)
-    return reader.trace(f"{paths[0]}, at ", query_id=session or None, session_id=session or None, tag=tag)
+    return reader.trace(f"{paths[0]}, at ", session_id=session, tag=tag)
 
 
 def _load(path: Path) -> Any:

@@ -148,7 +148,6 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
-    """Return whether a message has its calls in separate fields, as in other formats."""
     return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
@@ -208,8 +207,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
     """Return the position of the next search or call (-1: none), and the search if it is one."""
-    search = tagged.find_span(_QUERY_TAGS, start)
-    call = tagged.find(_CALL, start)
+    search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
     return call, None
@@ -297,11 +295,8 @@ class _Speeches(Conversation):
             start, search = begin
             pieces.append(text[position:start])
             if search is not None:
-                if _is_mention(tagged, search):
-                    position = search.end
-                    continue
-                position = self._read_search(tagged, search, at)
-                stepped = True
+                end_of_results = self._read_search(tagged, search, at)
+                position, stepped = end_of_results or search.end, stepped or end_of_results is not None
                 continue
             if not stepped or not waiting:
                 self.step()
@@ -326,14 +321,18 @@ class _Speeches(Conversation):
         last = _ANSWER.findall(text, position)
         self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
-    def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int:
-        """Read one search and its results; return where they end: tags inside the pages are not calls."""
+    def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
+        """Read one search and its results; return where they end: tags inside the pages are not calls.
+
+        None for tags without a query and without results: they only name the tags, as warnings of an environment do.
+        """
+        query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
+        possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
+        if not query and not possible:
+            return None
         self.step()
-        query = tagged.text[search.inner_begin : search.inner_end].strip()
         call = self.call(ToolCall("search", at, queries=(query,)))
-        possible = [dialect for dialect in _DIALECTS if dialect.query == search.tags]
-        begin = tagged.skip_white(search.end)
-        dialect = next((one for one in possible if tagged.text.startswith(one.found[0], begin)), None)
+        dialect = next((one for one in possible if one.query == search.tags), None)
         if dialect is None:
             return search.end
         found, position = _find_results(tagged, begin + len(dialect.found[0]), dialect)
@@ -353,20 +352,12 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
         call.output = output
 
 
-def _is_mention(tagged: TaggedText, search: Tagged) -> bool:
-    """Return whether tags without a query and without results only name the tags, as warnings of an environment do."""
-    begin = tagged.skip_white(search.end)
-    is_answered = any(tagged.text.startswith(dialect.found[0], begin) for dialect in _DIALECTS)
-    return not is_answered and not tagged.text[search.inner_begin : search.inner_end].strip()
-
-
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
     """Return the text of the results, if any, and their end: the last closing tag, as pages may contain it."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
-    end = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
-    if end < 0:
-        end = tagged.find(end_tag, begin)
+    last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
+    end = last if last >= 0 else tagged.find(end_tag, begin)
     if end < 0:
         return None, len(tagged.text)  # cut off
     if 0 <= tagged.find(begin_tag, begin) < end:

@@ -103,7 +103,7 @@ class _Messages(Conversation):
     def _end(self, at: str) -> None:
         record = tree.object_or_empty(self.record)
         self.session_id = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-        self.query_id = tree.find_query_id(record.get("metadata"), at) or self.session_id
+        self.query_id = tree.find_query_id(record.get("metadata"), at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         if self._of_steps:
