@@ -230,11 +230,8 @@ def _follow(value: Any, place: Place) -> Any:
     return value
 
 
-# Records under the keys of an object, if the keys are the ids of queries: {"q1": record, "q2": record}
-
-
 class _KeyedRecords(NamedTuple):
-    """The places of records that are queries; else the place and keys of records that may be some."""
+    """The places of records under keys that are queries' ids; else the place and keys of records that may be some."""
 
     places: frozenset[Place] = frozenset()
     place: Place = ()
@@ -242,7 +239,7 @@ class _KeyedRecords(NamedTuple):
 
 
 def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
-    """Return the records under the keys of the outermost object whose values are queries, or may be.
+    """Return the records of the outermost object whose values are queries, or may be: `{"q1": record, "q2": record}`.
 
     An object inside a record with a question has none: the question is that of the query.
     """
@@ -303,12 +300,8 @@ def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str,
 
 def _are_groups(values: Iterable[Any]) -> bool:
     """Return whether one of the values holds a list of records with questions, and has none itself."""
-    return any(
-        tree.any_object(members, lambda member: find_question(member, ASKED) != "")
-        for value in values
-        if not find_question(value, ASKED)
-        for members in _lists_of(value)
-    )
+    lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
+    return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:

@@ -136,7 +136,6 @@ def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[
 
 
 def _get_first(raw: dict[str, Any], *keys: str) -> Any:
-    """Return the value of the first of some keys that an object has, even if it is null."""
     return next((raw[key] for key in keys if key in raw), None)
 
 

@@ -27,7 +27,6 @@ class Exchange(msgspec.Struct):
     """The messages of a request and of its answer, each with its place.
 
     Attributes:
-        at: the place of the record.
         response, response_at: the object around the answer, for formats that read more from it.
         id, previous: the ids of this exchange and of the one it continues, if the vendor has them.
         known: how many of the messages repeat earlier exchanges of the conversation.
@@ -83,8 +82,7 @@ class JoinedConversation(Conversation):
     def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
 
-        None for messages that clients may leave out of a repeated history: thoughts, and calls of tools that the vendor
-        runs.
+        None for messages that clients may leave out of a repeated history: thoughts and calls of the vendor's tools.
         """
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 

@@ -104,9 +104,9 @@ def read(source: Source) -> Iterator[Trace]:
     first = next(map(tree.object_or_empty, source.head.records), {})
     if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
         return _read_cli_lines(source)
+    read_one = partial(_read_trace, source)
     return source.traces(
-        partial(_read_trace, source),
-        is_one=lambda value: not value or tree.any_object(value, lambda one: "parts" in one),
+        read_one, is_one=lambda value: not value or any("parts" in one for one in tree.objects_in(value))
     )
 
 
@@ -185,10 +185,9 @@ class _Contents(vendor_exchanges.JoinedConversation):
         at = f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
         chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
-        call = self.call(ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY))
-        call.queries = tuple(query for query in queries if isinstance(query, str))
-        if chunks:
-            call.output = []
+        asked = tuple(query for query in queries if isinstance(query, str))
+        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=asked)
+        self.call(call).output = [] if chunks else UNANSWERED
         supports = tree.objects_in(tree.get_either(found, "groundingSupports"))
         numbers = [expect_list(tree.get_either(one, "groundingChunkIndices"), at) for one in supports]
         for index, (chunk, chunk_at) in enumerate(chunks):
@@ -214,11 +213,10 @@ class _Contents(vendor_exchanges.JoinedConversation):
         placed = list(tree.walk(content.get("parts"), f"{at}/parts"))
         parts = [part for part, _ in placed]
         responds = any(tree.get_either(part, "functionResponse") is not None for part in parts)
+        is_spoken = not responds and not any(tree.get_either(part, "toolResponse") for part in parts)
         if by_agent and not responds:
             self.step()
-        elif not (
-            by_agent or responds or role == "system" or any(tree.get_either(one, "toolResponse") for one in parts)
-        ):
+        elif is_spoken and not by_agent and role != "system":
             self.user(tree.message_text(parts))
         for part, part_at in placed:
             self._read_part(part, part_at, grounded=grounded)

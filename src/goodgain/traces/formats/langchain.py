@@ -66,25 +66,22 @@ def _read_kind(message: dict[str, Any]) -> str:
     return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
 
 
-def _find_messages(record: Any) -> tuple[Any, str]:
-    return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
-    if sum(bool(_find_messages(record)[1]) for record in source.head.records) > 1:  # not one trace per record
-        return join_exchanges(source, _Messages, _read_state)
+    if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
+        return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
     return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
-    messages, path = _find_messages(record)
-    if messages is None and tree.object_or_empty(record).keys().isdisjoint(("values", "checkpoint")):
+    state = tree.object_or_empty(record)
+    messages, path = tree.find_list(state, *_MESSAGE_PATHS)
+    if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     # Without messages, the graph had not begun.
-    return Exchange(at, place(messages, f"{at}{path}"), [], record, at) if messages else None
+    return Exchange(at, place(messages, f"{at}{path}"), [], state, at) if messages else None
 
 
 def _read_query_id(record: Any, at: str) -> str | None:

@@ -24,8 +24,6 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.recorded_outcomes import find_outcomes
 
-#: Kinds of spans that do the work: a span above one of them is not a search, whatever its name.
-_WORK = {"TOOL", "RETRIEVER", "LLM"}
 #: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
@@ -54,8 +52,9 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             spans += [*_read_value(source, value, at, {})]
     by_id = {(span.trace_id, span.span_id): span for span in spans}
-    for span in spans:
-        for above in iterate_ancestors(span, by_id) if span.kind in _WORK else ():
+    # A span above one that does the work is not a search, whatever its name.
+    for span in [one for one in spans if one.kind in ("TOOL", "RETRIEVER", "LLM")]:
+        for above in iterate_ancestors(span, by_id):
             if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
                 above.kind = "CHAIN"
     _unite_copies(spans, source)

@@ -22,7 +22,6 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.recorded_outcomes import find_outcomes
 
-_SESSION = "mlflow.trace.session"
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
 
 
@@ -50,7 +49,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"
-        for name, given in (("metadata", metadata), ("session.id", metadata.get(_SESSION))):
+        for name, given in (("metadata", metadata), ("session.id", metadata.get("mlflow.trace.session"))):
             if span.attributes.get(name) is None:
                 span.attributes[name] = given
         span.attributes[OUTCOMES] = find_outcomes(info)
