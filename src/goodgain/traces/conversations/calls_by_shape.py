@@ -1,7 +1,5 @@
 """Finds calls of tools in any JSON by the keys of its objects, and pairs them with their answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import Any

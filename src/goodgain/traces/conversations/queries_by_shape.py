@@ -1,7 +1,5 @@
 """The queries of a log read by its shape: what tells them apart, and which of what was found belongs to each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import partial

@@ -3,8 +3,6 @@
 A function that meets a value of another type raises an InputError, which names the place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Reads calls from the spans of tools and retrievers, and decides which of two nested spans is the search."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from goodgain.errors import InputError

@@ -4,8 +4,6 @@ A root span and all below it are a turn, a session is a conversation, a span of 
 retrievers are calls.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property

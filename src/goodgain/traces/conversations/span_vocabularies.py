@@ -4,8 +4,6 @@
 `output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Builds a trace from a conversation, message by message: turns, steps, calls paired with their answers, and costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Self
 

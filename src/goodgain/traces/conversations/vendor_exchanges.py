@@ -1,7 +1,5 @@
 """Joins recorded exchanges with a model's vendor (request and response) into conversations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar

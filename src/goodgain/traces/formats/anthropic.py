@@ -9,8 +9,6 @@ Record: A search that only `usage` counts has no results in the log; record whol
 Costs: `usage` of each answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system 
 Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any

@@ -8,8 +8,6 @@ Query id: None in the log.
 Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

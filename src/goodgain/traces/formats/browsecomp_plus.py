@@ -8,8 +8,6 @@ Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -7,8 +7,6 @@ Lost: Results that the export writes below the answer for several searches toget
 Query id: The `conversation_id`. The system is the model of the last answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

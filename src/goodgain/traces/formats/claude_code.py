@@ -9,8 +9,6 @@ Record: Use `claude -p --output-format stream-json --verbose`; `--output-format 
 `subagents/agent-<id>.jsonl` too: each is the system `subagent <id>`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 

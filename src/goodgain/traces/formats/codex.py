@@ -8,8 +8,6 @@ Query id: The id of the session or thread. The system is the model of the last t
 Record: Give the agent a search tool of yours, such as an MCP server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -8,8 +8,6 @@ Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's
 Record: Record the answers, not only the requests: they hold the grounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile

@@ -8,8 +8,6 @@ Query id: `sample.id`. The system is the model; each epoch is a replicate.
 Costs: `usage` and `time` of the model's events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -12,8 +12,6 @@ Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `syste
 Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step; without `seconds`, from the `time` of the step before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

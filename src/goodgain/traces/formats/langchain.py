@@ -10,8 +10,6 @@ Record: `create_retriever_tool(..., response_format="content_and_artifact")` kee
 Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any

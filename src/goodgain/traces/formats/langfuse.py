@@ -8,8 +8,6 @@ Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, 
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

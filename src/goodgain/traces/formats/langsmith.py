@@ -8,8 +8,6 @@ Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the threa
 Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

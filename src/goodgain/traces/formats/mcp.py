@@ -8,8 +8,6 @@ Query id: None in the log.
 Record: Log each client to its own file: ids of several clients can collide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ Lost: A traced function that returned nothing. Such a search is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

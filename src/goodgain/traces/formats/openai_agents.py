@@ -7,8 +7,6 @@ Query id: The session's id. JSON Lines have none. `--tag` names the system.
 Record: Ask for sources as in the format `openai_responses`.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -9,8 +9,6 @@ Record: Search models log only citations: `--citations` counts them as results.
 Costs: `usage` of recorded answers, and `cost` in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any

@@ -9,8 +9,6 @@ Record: Pass `include=["web_search_call.action.sources", "file_search_call.resul
 Costs: `usage` of each response. If a response holds several iterations, the first one pays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial

@@ -6,8 +6,6 @@ Lost: Assertions and their scores.
 Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` of the k-th test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -8,8 +8,6 @@ Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. Th
 Record: Ask for sources as in the format `openai_responses`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

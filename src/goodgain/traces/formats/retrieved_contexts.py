@@ -8,8 +8,6 @@ Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
 Record: An id or URL for each passage: their texts distinguish passages without one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

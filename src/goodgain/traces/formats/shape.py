@@ -8,8 +8,6 @@ Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others th
 Record: Compare the counts of the summary with your log.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace

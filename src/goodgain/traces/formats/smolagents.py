@@ -9,8 +9,6 @@ Query id: None in the log.
 Record: For agents that write code, record spans: the format `openinference`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ Query id: The session's id, from the folder's name, else none.
 Record: Give the session's folder, not its files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

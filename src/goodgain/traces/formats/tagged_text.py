@@ -6,8 +6,6 @@ Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-
 Query id: The `id` beside the text, else none. `--query-id question` takes a field.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

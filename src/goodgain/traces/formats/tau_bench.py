@@ -8,8 +8,6 @@ Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
 Record: Name `grep` with `--tools` if it counts as a search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

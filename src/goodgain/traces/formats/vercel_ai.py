@@ -7,8 +7,6 @@ Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`
 Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 
