@@ -50,13 +50,13 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
-    of_list = {"step_number", "task", "role"}
+    marks = {"step_number", "task", "role"}
 
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
         return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
 
     return read_conversations(
-        source, _Steps, find_steps, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
+        source, _Steps, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step
     )
 
 

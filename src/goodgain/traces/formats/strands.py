@@ -39,9 +39,8 @@ _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with such blocks, an answer of Converse, or a message of a session's folder."""
-    return any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations) or any(
-        map(_is_session_message, head.objects)
-    )
+    in_messages = any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
+    return in_messages or any(map(_is_session_message, head.objects))
 
 
 def _has_tools(message: dict[str, Any]) -> bool:

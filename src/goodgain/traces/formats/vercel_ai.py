@@ -76,14 +76,12 @@ def _is_step(step: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages or steps, or one for all lines if each is a message."""
 
-    def find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    def find(value: Any, at: str) -> Iterator[tree.Placed]:
         if _are_steps(value):
             return tree.find_items(value, at, ("steps",), "a list of steps")
         return tree.find_messages(value, at)
 
-    return read_conversations(
-        source, _Messages, find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
-    )
+    return read_conversations(source, _Messages, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
 
 
 def _is_call(part: dict[str, Any]) -> bool:
