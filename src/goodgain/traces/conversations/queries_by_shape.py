@@ -155,7 +155,6 @@ def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], 
 
 
 def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
-    """Return whether the log says that it has several runs of a query."""
     asked = [text for group in groups if (text := group.key.query_id or group.question)]
     return len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
 

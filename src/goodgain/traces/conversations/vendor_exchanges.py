@@ -85,7 +85,6 @@ class JoinedConversation(Conversation):
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
     def read_exchange(self, exchange: Exchange) -> None:
-        """Read the messages of an exchange that are new, and its answer."""
         self.read_all(exchange.messages[exchange.known :])
         self.read_all(exchange.answer)
 

@@ -116,12 +116,10 @@ def _get_input(items: Any) -> Any:
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
-    """Reports the items of a conversation, response by response.
-
-    `web_remedy` says how to record the results of a hosted web search; programs without the API's options have another.
-    """
+    """Reports the items of a conversation, response by response."""
 
     asked, answered = "input", "output"
+    #: How to record the results of a hosted web search; programs without the API's options have another remedy.
     web_remedy = _WEB_REMEDY
 
     @classmethod

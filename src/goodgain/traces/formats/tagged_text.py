@@ -152,9 +152,8 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(
-            partial(_read_record, source), is_one=lambda value: not value or any(map(tree.is_message, value))
-        )
+        read_one = partial(_read_record, source)
+        yield from source.traces(read_one, is_one=lambda value: not value or any(map(tree.is_message, value)))
         return
     text = source.text()
     line, counted = 1, 0
@@ -196,10 +195,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
             return
         if question - found.end() > _LONGEST_PROMPT:
             continue
-        begin = found.start()
-        while begin > at and text[begin - 1].isspace():
-            begin -= 1
-        yield begin, end
+        yield at + len(text[at : found.start()].rstrip()), end
         at = end
 
 
