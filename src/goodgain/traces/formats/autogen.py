@@ -28,14 +28,8 @@ _OTHER = {
 }
 #: Messages that repeat others, or are pieces of them.
 _REPEATS = {"ToolCallSummaryMessage", "ModelClientStreamingChunkEvent", "ThoughtEvent", "UserInputRequestedEvent"}
-_MARKS = _RESULTS | {
-    _REQUEST,
-    "SystemMessage",
-    "UserMessage",
-    "AssistantMessage",
-    "TextMessage",
-    "ToolCallSummaryMessage",
-}
+_STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
+_MARKS = {_REQUEST, *_RESULTS, *_STATE, "TextMessage", "ToolCallSummaryMessage"}
 _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", "inner_messages")
 
 
