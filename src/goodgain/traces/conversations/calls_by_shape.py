@@ -1,7 +1,5 @@
 """Finds calls of tools in any JSON by the keys of its objects, and pairs them with their answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import Any
@@ -12,12 +10,11 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.options import spell
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.langchain_events import read_tool_events
 from goodgain.traces.expected_values import id_or_none
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.result_objects import normalise_key, normalise_keys
-from goodgain.traces.tool_outputs.service_answers import LIST_KEYS
+from goodgain.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
 from goodgain.traces.tools import ChosenTools, extract_queries
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -49,6 +46,8 @@ _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
 #: A name is one line, and not a sentence of 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
+#: LangChain's events.
+_EVENT = re.compile(r"on_(tool|retriever|chat_model|llm|chain|prompt|parser)_(start|stream|end|error)")
 
 Object = dict[str, Any]
 #: The keys and positions that lead to a value.
@@ -60,16 +59,13 @@ class Found(Struct):
     """A call, an answer, a text of the user, or traces that a known format read.
 
     Attributes:
-        place: where it is.
         holders: the objects around it with their places, the outermost first, and its own.
-        call: the call.
         ids: the ids of a call, or of an answer and its call.
         is_sure: the object names itself a call or an answer, or has the id of a call.
         is_apart: the answer of the call is another object.
         tool, output, failed: an answer, which may name its tool.
         perhaps: the key of what may be the output of an answer.
         text: a text of the user; empty for a text of the agent, which ends its work.
-        traces: those of a known format.
         query: what tells its query apart from others; None: unknown.
     """
 
@@ -96,7 +92,6 @@ class _Fields:
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
 
     def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
-        """Return these keys with their values."""
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
@@ -112,7 +107,6 @@ class _Fields:
 
     @property
     def tool(self) -> str | None:
-        """The name of a tool; None if the object has none."""
         names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
@@ -129,11 +123,7 @@ class _Fields:
 class CallFinder:
     """Finds what `Found` describes in a value, and pairs it.
 
-    Args:
-        locate: returns a place in words.
-        is_search: decides whether a tool is a search; by default its name does.
-        read_known: returns the traces of a value that a known format claims; None for any other value.
-        not_understood: is told of an answer without a call.
+    `locate` returns a place in words, `read_known` the traces of a value that a known format claims, or None.
     """
 
     def __init__(
@@ -144,18 +134,14 @@ class CallFinder:
         self._read_known, self._not_understood = read_known, not_understood
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
-        """Return what a list or object holds, in its order.
-
-        Raises:
-            InputError: a search, or the output of another tool, holds a search.
-        """
+        """Return what a list or object holds, in its order."""
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
             return [Found(place, holders, traces=traces)]
         if isinstance(value, dict):
             return self._find_in_object(_Fields(value), place, holders)
-        members = enumerate(read_tool_events(value))
+        members = enumerate(_read_events(value))
         return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
@@ -164,9 +150,9 @@ class CallFinder:
         return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
 
     def _find_fields(
-        self, item: Object, skipped: Collection[str | None], place: Place, holders: Holders
+        self, own: _Fields, skipped: Collection[str | None], place: Place, holders: Holders
     ) -> list[Found]:
-        kept = ((key, value) for key, value in item.items() if key not in skipped)
+        kept = ((key, value) for key, value in own.item.items() if key not in skipped)
         return [one for key, value in kept for one in self._find_inner(value, (*place, key), holders)]
 
     def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
@@ -185,14 +171,14 @@ class CallFinder:
             text_key, text = own.find(_TEXTS)
             skipped = [text_key] if isinstance(text, str) else []
             spoken = Found(place, holders, text=tree.message_text(text))
-            return [spoken, *self._find_fields(item, skipped, place, holders)]
+            return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
             call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
-            inner = self._find_fields(item, skipped, place, holders)
+            inner = self._find_fields(own, skipped, place, holders)
             if output_key is not None and not is_search and not self._is_named:
                 held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
                 self._check_output(call, (*place, output_key), held)
@@ -206,12 +192,12 @@ class CallFinder:
             is_sure = says_answer or refers
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
             answer.output = tree.or_unanswered(output)
-            return [answer, *self._find_fields(item, [output_key] if is_sure else [], place, holders)]
+            return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
         if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
-            return [answer, *self._find_fields(item, [], place, holders)]
+            return [answer, *self._find_fields(own, [], place, holders)]
         output_key, output = own.find(_BESIDE)
-        inner = self._find_fields(item, [output_key], place, holders)
+        inner = self._find_fields(own, [output_key], place, holders)
         if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
@@ -247,9 +233,6 @@ class CallFinder:
         """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
 
         Ids may restart in each query. An answer of an unknown query belongs to any.
-
-        Raises:
-            InputError: answers without ids leave open which call they belong to, or a search has two different answers.
         """
         kept: list[Found] = []
         by_id: dict[tuple[Any, str], Found] = {}
@@ -258,9 +241,10 @@ class CallFinder:
         for one in found:
             named = [by_id[one.query, name] for name in one.ids if (one.query, name) in by_id]
             if one.call is not None:
-                copy = next((other for other in named if _is_copy(other, one)), None)
+                copy = next((other.call for other in named if other.call and _is_copy(other.call, one.call)), None)
                 if copy is not None:
-                    self._merge(copy, one)
+                    copy.arguments = copy.arguments or one.call.arguments
+                    self._answer(copy, one.call.output, one.place, failed=one.call.failed)
                     continue
                 by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
                 unanswered.append(one)
@@ -277,7 +261,11 @@ class CallFinder:
                         self._not_understood("answer without a call", self._locate(one.place), "a call before it")
                     continue
                 guesses += [(one, waiting)] if len(waiting) > 1 else []
-                self._answer((named or waiting)[0], one)
+                asked = (named or waiting)[0]
+                if asked.call and not asked.call.answered:
+                    asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
+                if asked.call:
+                    self._answer(asked.call, one.output, one.place, failed=one.failed)
             kept.append(one)
         for answer, waiting in guesses:
             if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
@@ -287,29 +275,11 @@ class CallFinder:
                 )
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
-    def _answer(self, call: Found, answer: Found) -> None:
-        made = call.call
-        if made is not None and made.answered:
-            self._check_again(made, answer.output, answer.place)
-        elif made is not None:
-            made.output, made.failed, call.is_sure = answer.output, answer.failed, True
-            made.perhaps = answer.perhaps or made.perhaps
-
-    def _merge(self, one: Found, copy: Found) -> None:
-        if one.call is not None and copy.call is not None:
-            one.call.arguments = one.call.arguments or copy.call.arguments
-            if one.call.answered:
-                self._check_again(one.call, copy.call.output, copy.place)
-            elif copy.call.answered:
-                one.call.output, one.call.failed = copy.call.output, copy.call.failed
-
-    def _check_again(self, call: ToolCall, output: Any, place: Place) -> None:
-        """Refuse a second, different answer to a search; an answer may be sent twice, in another form or without its text."""
-        if (
-            self._is_search(call.tool)
-            and output not in (UNANSWERED, "")
-            and _read_form(call.output) != _read_form(output)
-        ):
+    def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
+        """Answer a call. An answer may be sent twice, in another form or without its text; a search has no other one."""
+        if not call.answered:
+            call.output, call.failed = output, failed
+        elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
             raise InputError(
                 f"{self._locate(place)}: the search {call.tool} with this id has another answer too ({call.at}); give each call "
                 "its own id, leave out one of the answers, or write the searches in the format jsonl"
@@ -338,16 +308,13 @@ def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 
 
-def _is_copy(one: Found, other: Found) -> bool:
+def _is_copy(one: ToolCall, other: ToolCall) -> bool:
     """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
-    first, second = one.call, other.call
-    if first is None or second is None or first.tool != second.tool:
-        return False
-    asked, again = (parse_if_json(call.arguments) for call in (first, second))
-    return not asked or not again or asked == again
+    asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
+    return one.tool == other.tool and (not asked or not again or asked == again)
 
 
-def _read_form(output: Any) -> Any:
+def _read(output: Any) -> Any:
     """Return an answer in one form: as a text or as parts with this text, as JSON or as its text."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
         output = tree.message_text(output)
@@ -364,3 +331,67 @@ def find_opening(value: Any) -> str:
         elif said or not kinds & {"system", "systemmessage", "developer"}:
             break
     return "\n".join(filter(None, said))
+
+
+def _read_events(members: list[Any]) -> list[Any]:
+    """Return a list with calls and answers in place of LangChain's events of tools (`astream_events`), and None for others.
+
+    A run id joins a call and its answer. A call below another tool is in its `children`; a retriever below a tool counts
+    instead of the tool. Events of models and chains repeat the calls. A list without events of tools is unchanged.
+    """
+    events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
+    calls = {
+        index: kinds for index, kinds in events.items() if kinds[0] in ("tool", "retriever") and kinds[1] != "stream"
+    }
+    if not calls:
+        return members
+    tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
+    parents = {index: members[index].get("parent_ids") for index in calls}  # the outermost first
+    above = {
+        index: [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+        for index, runs in parents.items()
+    }
+    replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
+    made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
+    begun: dict[Any, Any] = {}
+    for index, (_, stage) in calls.items():
+        run = members[index]["run_id"]
+        if run in replaced:
+            continue
+        call = _make_event_call(members[index], stage, has_begun=run in begun)
+        begun.setdefault(run, call)
+        holder = next((begun[parent] for parent in reversed(above[index]) if parent in begun), None)
+        if holder is None:
+            made[index] = call
+        else:
+            holder.setdefault("children", []).append(call)
+    return made
+
+
+def _read_event_kind(member: Any) -> tuple[str, str] | None:
+    """Return what an event is about, such as a tool, and its stage; None for other values."""
+    if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
+        return None
+    found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
+    return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
+
+
+def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
+    """Return a call with its answer, or the answer alone if the call has begun."""
+    made = {key: value for key, value in event.items() if key not in ("event", "data")}
+    made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
+    if stage != "start":
+        made["output"], made["error"] = _read_event_output(event["data"])
+    return made
+
+
+def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the output in an event, and the error; of a tool's message, the artifact or else the content."""
+    if (error := data.get("error")) is not None:
+        return "", error
+    output = data.get("documents") if data.get("output") is None else data["output"]
+    message = unwrap_langchain(tree.object_or_empty(output))
+    if message.get("type") != "tool":
+        return output, None
+    content = message.get("content")
+    return message.get("artifact") or content, content if message.get("status") == "error" else None

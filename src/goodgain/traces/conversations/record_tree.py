@@ -3,8 +3,6 @@
 A function that meets a value of another type raises an InputError, which names the place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -48,9 +46,6 @@ _MESSAGE_KEYS = (
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
 
 
-# Records
-
-
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
     """Yield the records of a file with their places: the members of a list, or one value per line."""
     for value, at in source.documents():
@@ -68,7 +63,6 @@ def walk(members: Any, at: str) -> Iterator[Placed]:
 
 
 def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
-    """Yield the objects in the list under a key of a record, with their places."""
     if not isinstance(record.get(key), list):
         raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
     return walk(record[key], f"{at}/{key}")
@@ -83,12 +77,10 @@ def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is a list with an object that satisfies a test."""
     return any(map(test, objects_in(members)))
 
 
 def objects_in(members: Any) -> list[dict[str, Any]]:
-    """Return the objects in a list; none for any other value."""
     return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
@@ -127,9 +119,6 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
     yield from walk(members, f"{at}{path}")
 
 
-# Messages
-
-
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
     """Return whether a value is a list of messages, or holds one, and a message satisfies `of`."""
     key = find_message_key(value)
@@ -144,7 +133,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
     if key is not None:
         prompt = value.get("prompt")
         value, at = value[key], f"{at}/{key}"
-        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(is_message, prompt)):
+        if key != "messages" and isinstance(value, list) and any_object(prompt, is_message):
             value, at = [*prompt, *value], f"{at} after prompt"
     if not isinstance(value, list) or not value:
         raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
@@ -157,14 +146,12 @@ def find_message_key(value: Any) -> str | None:
         return None
     if "messages" in value:
         return "messages"
-    return next(
-        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(is_message, value[key]))), None
-    )
+    return next((key for key in _MESSAGE_KEYS if any_object(value.get(key), is_message)), None)
 
 
 def is_message(member: Any) -> bool:
     """Return whether a value is a message of a chat: an object with a role, or a speaker as in ShareGPT."""
-    return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
+    return isinstance(member, dict) and ("role" in member or {"from", "value"} <= member.keys())
 
 
 def _as_message(member: Any) -> Any:
@@ -185,9 +172,6 @@ def message_text(content: Any) -> str:
     return join_texts([content] if isinstance(content, dict) else content) or ""
 
 
-# Calls and ids
-
-
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
@@ -200,14 +184,12 @@ def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
     """Return a call of OpenAI, with its tool and arguments under `function` or `custom`."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
-    held_at = f"{at}/{key}"
-    made = read_call(expect_object(call.get(key), held_at), held_at, arguments=arguments)
+    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
     made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
     return made
 
 
 def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of the call it answers") -> str:
-    """Return the id under a key of an item."""
     found = expect_id(item.get(key), f"{at}/{key}")
     if found is None:
         raise unexpected_value(f"{at}/{key}", what, found)
@@ -227,7 +209,6 @@ def or_unanswered(output: Any) -> Any:
 
 
 def object_or_empty(value: Any) -> dict[str, Any]:
-    """Return an object; an empty one for anything else. For optional values."""
     return value if isinstance(value, dict) else {}
 
 
@@ -242,7 +223,6 @@ def get_either(record: dict[str, Any], camel: str) -> Any:
 
 
 def find_query_id(metadata: Any, at: str) -> str | None:
-    """Return the query's id in metadata, from the best field that has one; None if there is none."""
     ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in OF_METADATA) if isinstance(metadata, dict) else ()
     return next(filter(None, ids), None)
 

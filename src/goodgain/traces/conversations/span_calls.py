@@ -1,13 +1,11 @@
 """Reads calls from the spans of tools and retrievers, and decides which of two nested spans is the search."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_vocabularies import REMEDY, Attributes
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, CALLS, REMEDY, Attributes
 from goodgain.traces.conversations.spans import Span, iterate_ancestors
 from goodgain.traces.expected_values import expect_text
 from goodgain.traces.input.sources import Source
@@ -64,8 +62,9 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
     return found.status == "empty" or (found.status == "ok" and is_list)
 
 
-def name_in_summary(call: ToolCall, above: Span | None = None) -> ToolCall:
+def name_in_summary(span: Span, above: Span | None) -> ToolCall:
     """Return a call of the summary only: another span, such as the tool above, is the search."""
+    call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
 
@@ -78,8 +77,7 @@ class StepFinder:
     the latest model.
     """
 
-    def __init__(self, calls_key: str, id_key: str) -> None:
-        self.calls_key, self.id_key = calls_key, id_key
+    def __init__(self) -> None:
         self._by_call: dict[str, int] = {}
         self._names: set[Any] = set()
         self._ends: dict[int, int] = {}
@@ -87,16 +85,15 @@ class StepFinder:
 
     def add_model(self, span: Span, index: int) -> None:
         """Report the span of a model, which begins the step of this index."""
-        made = span.attributes[self.calls_key]
+        made = span.attributes[CALLS]
         self._ends[index] = span.end
         self._by_call |= dict.fromkeys(made, index)
         self._names = {call["name"] for call in made.values()}
 
     def find(self, span: Span, latest: int) -> int:
-        """Return the index of the step of a tool's or retriever's span."""
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
         is_parallel = span.start < end and find_tool_name(span) not in self._names
-        index = self._by_call.get(str(span.get(self.id_key)), running if is_parallel else latest)
+        index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
         # Where a model "ends" after its calls begin, the ends of spans say nothing about what ran in parallel.
         until = span.end if self._ends.get(index, 0) <= span.start else 0
         self._running[span.trace_id, span.parent_id] = max(end, until) if index == running else until, index
@@ -112,7 +109,6 @@ def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
 
 
 def read_retrieval(span: Span, remedy: str) -> ToolCall:
-    """Return the search of a retriever's span."""
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
@@ -132,10 +128,8 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
 
 
 def read_documents(span: Span, name: str) -> list[Attributes]:
-    """Return the documents in a list attribute of a span."""
-    documents = [
-        {key.removeprefix("document."): value for key, value in document.items()} for document in span.get_objects(name)
-    ]
+    held = span.get_objects(name)
+    documents = [{key.removeprefix("document."): value for key, value in one.items()} for one in held]
     for document in documents:
         if isinstance(document.get("metadata"), str):
             document["metadata"] = parse_if_json(document["metadata"])
@@ -148,7 +142,6 @@ def find_tool_name(span: Span) -> Any:
 
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
-    """Return the call in the span of a tool."""
     outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output"))
     output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))

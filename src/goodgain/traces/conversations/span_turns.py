@@ -4,8 +4,6 @@ A root span and all below it are a turn, a session is a conversation, a span of 
 retrievers are calls.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -13,17 +11,8 @@ from functools import cached_property
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.span_calls import (
-    StepFinder,
-    find_given_way,
-    find_tool_name,
-    is_inside_its_copy,
-    name_in_summary,
-    read_documents,
-    read_retrieval,
-    read_tool,
-)
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, Attributes, read_invoked
+from goodgain.traces.conversations import span_calls
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes
 from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import format_place, id_or_none
@@ -36,9 +25,8 @@ _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
 #: Attributes kept of spans without results: they name the session or the query, or show a call of a database.
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
-#: The attributes where `_drop_bodies` keeps what it read from a span; no log uses these names.
-_MESSAGES, _USAGE, _CALLS = "goodgain.messages", "goodgain.usage", "goodgain.calls"
-_ANSWER = "goodgain.answer"
+#: The attributes where `_drop_bodies` keeps what it read from a span, besides `CALLS`; no log uses these names.
+_MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
 #: Where the output of a span that is an object has the answer, the best first.
 _ANSWERS = ("output", "answer", "response", "content", "text", "result")
 #: The attributes with the tokens and the price of a span of a model.
@@ -52,8 +40,6 @@ _REMEDY = (
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
-#: How the name of Haystack's component that runs tools begins.
-_INVOKER = "toolinvoker"
 #: An error names at most this many root spans, and this many characters of each.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
@@ -62,14 +48,13 @@ class _Root:
     """A root span with all spans below it: one turn."""
 
     def __init__(self, spans: list[Span], top: Span) -> None:
-        self.spans = spans
-        self.top = top
-        self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
+        self.spans, self.top = spans, top
+        self.by_id = {(span.trace_id, span.span_id): span for span in spans}
         # The turns of one trace are one conversation; any other root is a conversation by itself.
         alone = top.trace_id + ("" if top.kind == "TURN" else f" {spans[0].span_id}")
         #: Whether any span is, or may be, that of a model, tool, agent ...
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
-        rooted = [top, *(span for span in self.spans if span is not top)]
+        rooted = [top, *(span for span in spans if span is not top)]
         sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
         self.session = next(filter(None, sessions), None)
         self.key = self.session or f"\0{alone}"
@@ -91,7 +76,7 @@ class _Root:
     def answer(self) -> str | None:
         """The final answer: the output of the top, else what the last span of a model says, after all calls of tools."""
         last = self.select_kind("LLM")[-1:]
-        said = [self.top, *(span for span in last if not span.attributes[_CALLS])]
+        said = [self.top, *(span for span in last if not span.attributes[CALLS])]
         return next(filter(None, (span.get(_ANSWER) for span in said)), None)
 
     def select_kind(self, kind: str) -> list[Span]:
@@ -104,7 +89,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
     Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
     """
     sessions: dict[str, list[_Root]] = {}
-    for root in _select_agents(source, _find_roots(spans, costs=source.costs, uses=source.uses)):
+    for root in _select_agents(source, _find_roots(source, spans)):
         sessions.setdefault(root.key, []).append(root)
     for members in sessions.values():
         members.sort(key=lambda root: root.spans[0].start)
@@ -113,27 +98,21 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
             queries = _split_session(members)
         for roots in queries:
             with source.handle_errors():
-                turns = [_read_turn(source, root, remedy or _REMEDY, k) for k, root in enumerate(roots, start=1)]
-                last = roots[-1]
-                query_id = last.query_id or last.session or last.top.trace_id
-                outcomes = last.top.get(OUTCOMES)
-                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session, outcomes=outcomes)
+                turns = []
+                for index, root in enumerate(roots, start=1):
+                    answer, steps = root.answer if source.uses else None, _read_steps(source, root, remedy or _REMEDY)
+                    named, trace_id = root.query_id, root.top.trace_id
+                    turns.append(Turn(root.question, steps, index, named, answer=answer, trace_id=trace_id))
+                query_id = root.query_id or root.session or root.top.trace_id
+                outcomes = root.top.get(OUTCOMES)
+                yield Trace(turns, root.top.at, query_id=query_id, session_id=root.session, outcomes=outcomes)
 
 
-# Turns and conversations
-
-
-def _read_turn(source: Source, root: _Root, remedy: str, index: int) -> Turn:
-    answer = root.answer if source.uses else None
-    steps = _read_steps(source, root, remedy)
-    return Turn(root.question, steps, index, root.query_id, answer=answer, trace_id=root.top.trace_id)
-
-
-def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[_Root]:
+def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
     """Return the roots among spans. A span whose parent is missing belongs to its trace's root."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
-        _drop_bodies(span, costs=costs, uses=uses)
+        _drop_bodies(source, span)
         of_trace = traces.setdefault(span.trace_id, {})
         key = span.span_id, span.name, span.start
         if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
@@ -162,7 +141,7 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool, uses: bool) -> list[
     return roots
 
 
-def _drop_bodies(span: Span, *, costs: bool, uses: bool) -> None:
+def _drop_bodies(source: Source, span: Span) -> None:
     """Keep only the needed attributes of a span without results, such as its messages and tool calls.
 
     The bodies of model calls are most of a log, and would fill the memory until the last span is read.
@@ -172,14 +151,14 @@ def _drop_bodies(span: Span, *, costs: bool, uses: bool) -> None:
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
     if span.kind == "LLM" or span.parent_id is None:
         kept[_MESSAGES] = _read_messages(span)
-        kept[_ANSWER] = _read_answer(span) if uses else None
+        kept[_ANSWER] = _read_answer(span) if source.uses else None
     if span.kind == "LLM":
-        kept[_CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
+        kept[CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
         given = {
             field: next((value for key in keys if (value := span.get(key)) is not None), None)
             for field, keys in _USAGE_NAMES.items()
         }
-        kept[_USAGE] = read_usage(given) if costs else None
+        kept[_USAGE] = read_usage(given) if source.costs else None
     span.attributes = kept
 
 
@@ -204,11 +183,8 @@ def _split_session(roots: list[_Root]) -> list[list[_Root]]:
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
-    continued = any(
-        earlier.question and earlier.question in later.history
-        for index, later in enumerate(roots)
-        for earlier in roots[:index]
-    )
+    pairs = ((earlier.question, later.history) for k, later in enumerate(roots) for earlier in roots[:k])
+    continued = any(question and question in history for question, history in pairs)
     return [roots] if len(queries.keys() - {None}) < 2 or continued else list(queries.values())
 
 
@@ -216,13 +192,10 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
     """Return the texts before the user's question, and the question, from a span's input."""
     if _MESSAGES in span.attributes:
         return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
-    messages = [
-        (
-            str(message.get("message.role", message.get("role"))),
-            tree.message_text(message.get("message.content", message.get("content"))),
-        )
-        for message in span.get_objects("llm.input_messages")
-    ]
+    messages = []
+    for message in span.get_objects("llm.input_messages"):
+        role, content = (message.get(f"message.{key}", message.get(key)) for key in ("role", "content"))
+        messages.append((str(role), tree.message_text(content)))
     if not messages:
         given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
         held, _ = tree.find_list(given, "messages")
@@ -279,14 +252,11 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
 
 
-# Steps and calls
-
-
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
-    given_way = find_given_way(source, root.spans, by_id)
+    given_way = span_calls.find_given_way(source, root.spans, by_id)
     holders = {id(tool) for tool in given_way.values() if tool is not None}
-    finder = StepFinder(_CALLS, CALL_ID)
+    finder = span_calls.StepFinder()
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
@@ -302,20 +272,19 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             steps.append(Step(usage=usage))
         index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
         if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
-            call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, remedy)
-            steps[index].calls.append(name_in_summary(call, given_way[id(span)]))
-        elif span.kind == "RETRIEVER" and not is_inside_its_copy(span, above):
-            retrievals.append((span, read_retrieval(span, remedy)))
+            steps[index].calls.append(span_calls.name_in_summary(span, given_way[id(span)]))
+        elif span.kind == "RETRIEVER" and not span_calls.is_inside_its_copy(span, above):
+            retrievals.append((span, span_calls.read_retrieval(span, remedy)))
             steps[index].calls.append(retrievals[-1][1])
-        elif span.kind == "TOOL" and (id(span) in holders or not is_inside_its_copy(span, above)):
-            calls = _read_invoked(source, root, span, remedy) or [read_tool(span, remedy)]
+        elif span.kind == "TOOL" and (id(span) in holders or not span_calls.is_inside_its_copy(span, above)):
+            calls = _read_invoked(source, root, span, remedy) or [span_calls.read_tool(span, remedy)]
             if id(span) in holders:
                 calls[0].is_search = True
             steps[index].calls += calls
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
-            if documents := read_documents(span, "reranker.output_documents"):
+            if documents := span_calls.read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
         if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
             begin, end = tool_times.get(index, (span.start, span.end))
@@ -337,7 +306,7 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
     made = {
         call_id: (step, call)
         for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
-        for call_id, call in span.attributes[_CALLS].items()
+        for call_id, call in span.attributes[CALLS].items()
     }
     for call_id, (step, call) in made.items():
         if call_id not in answered and source.is_search(call["name"]):
@@ -346,13 +315,23 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
     """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
-    is_invoker = str(find_tool_name(span)).replace("_", "").lower().startswith(_INVOKER)
-    if not is_invoker or any(
-        span is above for tool in root.select_kind("TOOL") for above in iterate_ancestors(tool, root.by_id)
-    ):
+    is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
+    above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
+    if not is_invoker or any(one is span for one in above):
         return []
+    calls: list[ToolCall] = []
     output = span.get("output.value")
-    calls = read_invoked(parse_if_json(output), span.at, remedy)
+    values = [parse_if_json(output)]
+    while values:  # messages, perhaps in lists of lists
+        value = values.pop()
+        held = tree.object_or_empty(value)
+        origin = tree.object_or_empty(held.get("origin"))
+        if "result" in held and isinstance(name := origin.get("tool_name"), str):
+            call = ToolCall(name, span.at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
+            call.output, call.failed = tree.or_unanswered(held["result"]), held.get("error") is True
+            calls.append(call)
+        else:
+            values += reversed(value if isinstance(value, list) else held.values())
     if output and not calls:
         expected = "messages as JSON, each with a tool_call_result"
         source.not_understood("output of several tools in one span", span.at, expected)

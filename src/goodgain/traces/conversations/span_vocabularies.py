@@ -4,31 +4,29 @@
 `output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.record_tree import object_or_empty, objects_in, or_unanswered
-from goodgain.traces.expected_values import id_or_none
-from goodgain.traces.model import ToolCall
+from goodgain.traces.conversations.record_tree import objects_in
+from goodgain.traces.expected_values import find_id
 from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]
 
 #: The attribute with the id of the call that a tool's span answers.
 CALL_ID = "tool_call.id"
+#: The attribute with the calls in a model's answer, by their ids; no log uses its name.
+CALLS = "goodgain.calls"
 #: The attribute with advice on how to record the results of a search; no log uses its name.
 REMEDY = "goodgain.remedy"
 #: The attribute of a Langfuse span whose kind was found by its name.
 BY_NAME = "goodgain.by_name"
 #: Names under which logs keep the id of a conversation, the best first.
-_SESSIONS = (
-    *("session_id", "sessionId", "session.id", "thread_id", "threadId", "conversation_id", "conversationId"),
-    "chat_id",
+SESSIONS = (
+    *("session_id", "sessionId", "session.id", "thread_id", "threadId"),
+    *("conversation_id", "conversationId", "chat_id"),
 )
 #: Where Traceloop's instrumentation of frameworks keeps the query, the best first.
 _TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
@@ -76,11 +74,10 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
             start = vocabulary.metadata
-            metadata = {
-                key.removeprefix(start): one for key, one in attributes.items() if start and key.startswith(start)
-            }
+            held = [key for key in attributes if start and key.startswith(start)]
+            metadata = {key.removeprefix(start): attributes[key] for key in held}
             _add(attributes, "metadata", metadata or None)
-            _add(attributes, "session.id", find_session(metadata))
+            _add(attributes, "session.id", find_id(metadata, SESSIONS))
             for ours, theirs in vocabulary.copies.items():
                 _add(attributes, ours, decode(attributes.get(theirs)))
             return vocabulary.read(attributes, name, is_search)
@@ -93,12 +90,6 @@ def decode(value: Any) -> Any:
         if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
             value = parse_if_json(value)
     return value
-
-
-def find_session(metadata: Any) -> str | None:
-    """Return the id of the conversation in metadata; None if there is none."""
-    ids = (id_or_none(metadata.get(key)) for key in _SESSIONS) if isinstance(metadata, dict) else ()
-    return next(filter(None, ids), None)
 
 
 def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
@@ -165,12 +156,6 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
 
 
-def _read_typed(
-    attribute: str, kinds: dict[str, str], attributes: Attributes, name: str, is_search: ToolPredicate
-) -> str:
-    return read_kind(decode(attributes.get(attribute)), kinds, name, is_search)
-
-
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
     """Return the kind of a span by its type or, if that is a generic one, by its name."""
     kind = given.upper() if isinstance(given, str) else ""
@@ -235,29 +220,9 @@ _VOCABULARIES = {
     ),
     "mlflow.": _Vocabulary("", {
         "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
-    }, partial(_read_typed, "mlflow.spanType", _MLFLOW_KINDS)),
+    }, lambda held, *rest: read_kind(decode(held.get("mlflow.spanType")), _MLFLOW_KINDS, *rest)),
     "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
         "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
-    }, partial(_read_typed, "langfuse.observation.type", LANGFUSE_KINDS)),
+    }, lambda held, *rest: read_kind(decode(held.get("langfuse.observation.type")), LANGFUSE_KINDS, *rest)),
     "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip
-
-
-# Haystack
-
-
-def read_invoked(output: Any, at: str, remedy: str) -> list[ToolCall]:
-    """Read the calls in the messages of Haystack's ToolInvoker, which may be in lists of lists."""
-    calls: list[ToolCall] = []
-    values = [output]
-    while values:
-        value = values.pop()
-        held = object_or_empty(value)
-        origin = object_or_empty(held.get("origin"))
-        if "result" in held and isinstance(name := origin.get("tool_name"), str):
-            call = ToolCall(name, at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
-            call.output, call.failed = or_unanswered(held["result"]), held.get("error") is True
-            calls.append(call)
-        else:
-            values += reversed(value if isinstance(value, list) else held.values())
-    return calls

@@ -1,7 +1,5 @@
 """Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,7 +57,7 @@ class Span(msgspec.Struct):
     """One span.
 
     Attributes:
-        kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ...; empty if the span has none.
+        kind: one of `KNOWN_KINDS`; empty if the span has none.
         start, end: nanoseconds; the end is 0 if the log lacks it.
         unknown: what is not understood in it; empty if nothing.
     """
@@ -94,7 +92,6 @@ class Span(msgspec.Struct):
 
 
 def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
-    """Yield the spans in a document, in the file's order."""
     for raw, span_at, otlp in _find_spans(value, at):
         yield _make_span(source, raw, span_at, otlp=otlp)
 
@@ -102,7 +99,6 @@ def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
 def read_each(
     source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Source, Any, str], Iterator[Span]]
 ) -> Iterator[Span]:
-    """Yield the spans in several values."""
     for value, at in values:
         with source.handle_errors():
             yield from read(source, value, at)
@@ -125,24 +121,19 @@ def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[
             yield from _find_spans(member, f"{at}/{index}", depth - 1)
         return
     record = expect_object(value, at)
-    resources = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
-    if resources is not None:
+    if (resources := next((key for key in ("resourceSpans", "resource_spans") if key in record), None)) is not None:
         for resource, resource_at in walk(record[resources], f"{at}/{resources}"):
-            scopes_key = next((one for one in _SCOPES if one in resource), None)
-            if scopes_key is None:
+            if (scopes := next((one for one in _SCOPES if one in resource), None)) is None:
                 raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
-            for scope, scope_at in walk(resource[scopes_key], f"{resource_at}/{scopes_key}"):
+            for scope, scope_at in walk(resource[scopes], f"{resource_at}/{scopes}"):
                 yield from ((*span, True) for span in walk(scope.get("spans"), f"{scope_at}/spans"))
-        return
-    key = next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)
-    if key is not None:
+    elif (key := next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)) is not None:
         yield from ((*span, False) for span in walk(record[key], f"{at}/{key}"))
     else:
         yield record, at, "startTimeUnixNano" in record
 
 
 def _get_first(raw: dict[str, Any], *keys: str) -> Any:
-    """Return the value of the first of some keys that an object has, even if it is null."""
     return next((raw[key] for key in keys if key in raw), None)
 
 
@@ -211,11 +202,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number (its size gives the unit).
-
-    Raises:
-        InputError: the value is not a time.
-    """
+    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number (its size gives the unit)."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:

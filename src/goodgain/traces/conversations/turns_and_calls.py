@@ -1,14 +1,11 @@
 """Builds a trace from a conversation, message by message: turns, steps, calls paired with their answers, and costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from msgspec.structs import astuple
 
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.record_tree import Placed
 from goodgain.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
@@ -25,11 +22,9 @@ _MAX_SEARCHES = 1000
 _INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
 _COST = ("cost", "cost_usd", "total_cost")
-#: Tokens read from a cache or written to one, which `input_tokens` excludes.
-_CACHED = (
-    *("cache_creation_input_tokens", "cache_read_input_tokens"),
-    *("input_tokens_cache_write", "input_tokens_cache_read"),
-)
+#: Tokens that `input_tokens` excludes: read from a cache or written to one.
+_READ_FROM_CACHE = ("cache_read_input_tokens", "input_tokens_cache_read")
+_WRITTEN_TO_CACHE = ("cache_creation_input_tokens", "input_tokens_cache_write")
 #: Where a record keeps the usage of all its steps together.
 _OF_WHOLE = ("usage", "token_usage", "total_usage")
 #: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
@@ -43,17 +38,12 @@ class Conversation:
     """Builds one trace from the events of a conversation, reported in order; `trace` returns it.
 
     Attributes:
-        source: the file, which records unknown items.
         record: the object that the trace is read from, for query ids by field path.
         query_id, session_id, tag: as named by the items, if at all; the tag is the system.
-        items: what a record must hold, for an error.
     """
 
-    items: ClassVar[str] = "a list of messages"
-
     def __init__(self, source: Source, record: Any = None) -> None:
-        self.source = source
-        self.record = record
+        self.source, self.record = source, record
         self.query_id: str | None = None
         self.session_id: str | None = None
         self.tag: str | None = None
@@ -128,7 +118,6 @@ class Conversation:
             turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
 
     def call(self, call: ToolCall) -> ToolCall:
-        """Report a call of a tool in the current step, and return it."""
         if not self._turns or not self._turns[-1].steps:
             self.step()
         self._turns[-1].steps[-1].calls.append(call)
@@ -138,13 +127,12 @@ class Conversation:
         return call
 
     def has_call(self, call_id: str | None) -> bool:
-        """Return whether a call of this id was made."""
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
         """Return whether an answer with this id or, without an id, of this tool belongs to a call."""
         if call_id is not None:
-            return call_id in self._calls
+            return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
@@ -180,7 +168,6 @@ class Conversation:
         return call
 
     def report_orphan(self, at: str, reason: str) -> None:
-        """Report an answer whose call the log lacks."""
         self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
 
     def _is_search(self, call: ToolCall) -> bool:
@@ -197,26 +184,21 @@ class Conversation:
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
         """Report the calls in a list; `name`, `call_id` and `arguments` are their keys."""
-        return [
-            self.call(tree.read_call(call, call_at, name, call_id, arguments)) for call, call_at in tree.walk(calls, at)
-        ]
+        return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
         """Report as many searches as the usage of an answer counts, for an answer that does not show them."""
-        if not isinstance(usage, dict):
-            return 0
-        numbers = (one.get("web_search_requests") for one in (usage, *usage.values()) if isinstance(one, dict))
+        holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
+        numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
         for _ in range(number):
             self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=remedy))
         return number
 
     def read(self, item: dict[str, Any], at: str) -> None:
-        """Read an item of the log: a message, a step. Each format defines it."""
         raise NotImplementedError(f"{type(self).__module__}: {type(self).__name__} has no method read(item, at)")
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
-        """Read items, each with its place."""
         for item, at in items:
             self.read(expect_object(item, at), at)
         return self
@@ -226,7 +208,7 @@ class Conversation:
         read = list(lines)
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
-    def read_record(self, record: Any, items: Iterable[Placed], at: str) -> Self:
+    def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
         """Read the items of a record, and report its other fields that look like more messages with a search."""
         read = list(items)
         self.read_all(read)
@@ -235,10 +217,9 @@ class Conversation:
         places = {place.removeprefix(f"{at}/").partition("/")[0].removesuffix(" after prompt") for _, place in read}
         members = [item for item, _ in read]
         for key, value in record.items():
-            if key in places or key == "prompt" or not looks_like_messages(key, value):
-                continue
-            new = [one for one in value if one not in members] if isinstance(value, list) else value
-            if looks_like_messages(key, new):  # and is not a copy
+            is_new = key not in places and key != "prompt" and looks_like_messages(key, value)
+            new = [one for one in value if one not in members] if is_new and isinstance(value, list) else value
+            if is_new and looks_like_messages(key, new):  # and is not a copy
                 self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
         return self
 
@@ -248,10 +229,10 @@ class Conversation:
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end.
 
-        An id of the query in the record (`query_id`, `task_id`) comes before all others.
+        An id of the query in the record (`query_id`, `task_id`) comes before all others, and the session's id last.
         """
         self._end(at)
-        turns = self._turns or [Turn()]
+        session, turns = session_id or self.session_id, self._turns or [Turn()]
         if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
             given = tree.object_or_empty(self.record)
             for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
@@ -262,16 +243,12 @@ class Conversation:
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(
-            turns, at, record=self.record, query_id=find_id(self.record) or query_id or self.query_id,
-            session_id=session_id or self.session_id, tag=tree.text_or_none(tag) or self.tag,
+            turns, at, find_id(self.record) or query_id or self.query_id or session, session,
+            tag=tree.text_or_none(tag) or self.tag, record=self.record,
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of a kind that its format does not know: it may be a search.
-
-        Raises:
-            InputError: the kind is not text, so the item is damaged.
-        """
+        """Report an item of a kind that its format does not know: it may be a search. A kind that is not text is damage."""
         kind = item.get(key)
         if not isinstance(kind, str):
             raise unexpected_value(f"{at}/{key}", expected, kind)
@@ -288,7 +265,6 @@ class Conversation:
                 self.source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
 
     def report_keys(self, of: str, item: Iterable[str], at: str, expected: str) -> None:
-        """Report an item without any of the keys that its format knows."""
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
@@ -301,15 +277,14 @@ class Conversation:
 
 
 def read_conversations(
-    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[Placed]] = tree.find_messages, *,
-    paths: tuple[str, ...] = (), of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
+    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
     of_line: Callable[[dict[str, Any]], bool] | None = None,
 ) -> Iterator[Trace]:  # fmt: skip
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
     Args:
         find: yields the objects of a value, which is their list or holds it.
-        paths: where a value that is not their list holds it, the best first; instead of `find`.
         of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
         of_line: whether a line shows that all lines are one list.
     """
@@ -319,8 +294,7 @@ def read_conversations(
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        items = tree.find_items(value, at, paths, reader.items) if paths else find(value, at)
-        return reader(source, value).read_record(value, items, at).trace(at)
+        return reader(source, value).read_record(value, find(value, at), at).trace(at)
 
     yield from source.traces(
         read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
@@ -345,7 +319,7 @@ def read_usage(holder: Any) -> Usage | None:
     read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)
     seconds = read_number("seconds")
     if read is not None and "input_tokens" in holder:
-        read += sum(read_number(name) or 0 for name in _CACHED)
+        read += sum(read_number(name) or 0 for name in (*_WRITTEN_TO_CACHE, *_READ_FROM_CACHE))
     if read is written is seconds is cost is None:
         return None
     return Usage(None if read is None else int(read), None if written is None else int(written), seconds, cost)

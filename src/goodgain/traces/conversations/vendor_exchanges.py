@@ -1,7 +1,5 @@
 """Joins recorded exchanges with a model's vendor (request and response) into conversations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar
@@ -27,7 +25,6 @@ class Exchange(msgspec.Struct):
     """The messages of a request and of its answer, each with its place.
 
     Attributes:
-        at: the place of the record.
         response, response_at: the object around the answer, for formats that read more from it.
         id, previous: the ids of this exchange and of the one it continues, if the vendor has them.
         known: how many of the messages repeat earlier exchanges of the conversation.
@@ -57,7 +54,6 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def claims(cls, head: FileHead) -> bool:
-        """Return whether a file holds an exchange with this endpoint."""
         return any(cls.split(record) is not None for record in head.objects)
 
     @classmethod
@@ -67,17 +63,14 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the messages of a request, with their places."""
         return place(request.get(cls.asked), f"{at}/{cls.asked}")
 
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[Item]:
-        """Return the messages of a response, with their places."""
         return place(response.get(cls.answered), f"{at}/{cls.answered}")
 
     @classmethod
     def pair(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> Exchange:
-        """Return a request and its response as an exchange."""
         return Exchange(
             at, cls.find_asked(request, response, at, response_at), cls.find_answer(response, response_at),
             response, response_at, id_or_none(response.get("id")), id_or_none(request.get("previous_response_id")),
@@ -87,13 +80,11 @@ class JoinedConversation(Conversation):
     def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
 
-        None for messages that clients may leave out of a repeated history: thoughts, and calls of tools that the vendor
-        runs.
+        None for messages that clients may leave out of a repeated history: thoughts and calls of the vendor's tools.
         """
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
     def read_exchange(self, exchange: Exchange) -> None:
-        """Read the messages of an exchange that are new, and its answer."""
         self.read_all(exchange.messages[exchange.known :])
         self.read_all(exchange.answer)
 
@@ -120,7 +111,6 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def are_exchanges(head: FileHead) -> bool:
-    """Return whether a file holds recorded exchanges."""
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 
@@ -130,9 +120,7 @@ def join_exchanges(
     """Yield the traces of the conversations that recorded exchanges belong to.
 
     An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer, and
-    neither record names another query or run.
-
-    `make` makes an exchange of a value and its place; None: of a request and its response.
+    neither record names another query or run. `make` makes an exchange of a record that is not a request and its response.
     """
     threads: list[list[Exchange]] = []
     others: list[str] = []
@@ -195,11 +183,10 @@ def _hash_histories(reader: type[JoinedConversation], messages: list[Item], star
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
     """Refuse an exchange with this endpoint that could not be read: its answer is a stream of events, or text."""
-    if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
-        return
+    record = record if isinstance(record, dict) else {}
     response = record.get("response")
     found = response if isinstance(response, list) else _find_stream(response)
-    if found is not None:
+    if found is not None and asked and _has_field(record.get("request"), asked):
         raise unexpected_value(
             f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
             "record the answer without stream=true, or the stream to its end",

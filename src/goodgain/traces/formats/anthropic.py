@@ -9,8 +9,6 @@ Record: A search that only `usage` counts has no results in the log; record whol
 Costs: `usage` of each answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -22,9 +20,8 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
 
-#: Types of blocks that are calls, and which of these the vendor runs: their results are in the answer itself.
+#: Types of blocks that are calls. The vendor runs all but the first: their results are in the answer itself.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
-_HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
 _OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
@@ -41,18 +38,13 @@ def sniff(head: FileHead) -> bool:
     """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
     if vendor_exchanges.are_exchanges(head):
         return _Messages.claims(head)
-    in_messages = any(tree.has_messages(record, _has_tool_block) for record in head.conversations)
-    answers = (one for one in head.objects if one.get("type", "message") == "message")
+    if any(tree.has_messages(record, _has_tool_block) for record in head.conversations):
+        return True
+    answers = [one for one in head.objects if one.get("type", "message") == "message"]
+    whole = [one for one in answers if {"type", "stop_reason"} <= one.keys() and isinstance(one.get("content"), list)]
     # The head of the file may end within an answer of the API.
-    return in_messages or any(
-        isinstance(one.get("content"), list)
-        and ({"type", "stop_reason"} <= one.keys() or tree.any_object(one["content"], _is_hosted_block))
-        for one in answers
-    )
-
-
-def _is_hosted_block(block: dict[str, Any]) -> bool:
-    return _is_tool_block(block) and block["type"] in _HOSTED_MARKS
+    blocks = [block for one in answers for block in tree.objects_in(one.get("content"))]
+    return bool(whole) or any(_is_tool_block(block) and block["type"] in _HOSTED_MARKS for block in blocks)
 
 
 def _has_tool_block(message: dict[str, Any]) -> bool:
@@ -60,9 +52,8 @@ def _has_tool_block(message: dict[str, Any]) -> bool:
 
 
 def _is_tool_block(block: dict[str, Any]) -> bool:
-    kind = as_word(block.get("type"))
-    of_tool = kind in CALL_TYPES or kind.endswith("_tool_result") or (kind == _RESULT_TYPE and "tool_use_id" in block)
-    return of_tool and "tool_type" not in block  # Inspect's own parts have a tool_type
+    is_result = block.get("type") != _RESULT_TYPE or "tool_use_id" in block
+    return is_result and is_call_or_result(block) and "tool_type" not in block  # Inspect's own parts have a tool_type
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -91,7 +82,6 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return role, text, and ids of the client's calls and results."""
         content = message.get("content")
         blocks = tree.objects_in(content)
         texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
@@ -129,7 +119,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
                     self.step()
                     new_step, stepped = False, True
                 call = self.call(tree.read_call(block, block_at, arguments="input"))
-                call.remedy = _REMEDY if block["type"] in _HOSTED_CALL_TYPES else ""
+                call.remedy = "" if block["type"] == "tool_use" else _REMEDY
             elif as_word(block.get("type")) in CALL_TYPES or not is_known_block(block):
                 self.report_kind("block", block, "type", block_at, BLOCKS)
         if role == "assistant" and not stepped and not has_results:
@@ -141,11 +131,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
-    """Return the id of the call that a block answers, its content, and whether it reports a failure.
-
-    Raises:
-        InputError: there is no id, or the content is neither text nor blocks.
-    """
+    """Return the id of the call that a block answers, its content, and whether it reports a failure."""
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True
@@ -164,11 +150,9 @@ def is_known_block(block: dict[str, Any]) -> bool:
 
 
 def is_call_or_result(block: dict[str, Any]) -> bool:
-    """Return whether a block holds a call, or what a tool returned."""
     return as_word(block.get("type")) in CALL_TYPES or is_result_block(block)
 
 
 def is_result_block(block: dict[str, Any]) -> bool:
-    """Return whether a block holds what a tool returned."""
     kind = as_word(block.get("type"))
     return kind == _RESULT_TYPE or kind.endswith("_tool_result")

@@ -7,9 +7,8 @@ Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system 
 Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -31,11 +30,11 @@ def sniff(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per trajectory."""
-    return read_conversations(source, _Trajectory, _find_steps, of_list=None)
 
+    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+        return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
 
-def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-    return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
+    return read_conversations(source, _Trajectory, find_steps, of_list=None)
 
 
 class _Trajectory(Conversation):
@@ -45,9 +44,8 @@ class _Trajectory(Conversation):
             self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
         agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
         own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
-        self.session_id, trajectory = (
-            expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id")
-        )
+        self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
+        trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
         self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
 
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
@@ -90,7 +88,6 @@ class _Trajectory(Conversation):
         if call.output is UNANSWERED:
             call.output = content
         elif content is not UNANSWERED:
-            parts = (
-                one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content)
-            )
-            call.output = [part for found in parts for part in found]
+            found = (call.output, content)
+            parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in found)
+            call.output = [*chain.from_iterable(parts)]

@@ -8,9 +8,8 @@ Query id: None in the log.
 Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -22,7 +21,6 @@ from goodgain.traces.model import Trace
 
 #: Types of messages with calls and with results; `AssistantMessage` and the last one are in saved states.
 _REQUEST, _RESULTS = "ToolCallRequestEvent", {"ToolCallExecutionEvent", "FunctionExecutionResultMessage"}
-_STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
 #: Types of messages without a call: what agents and the user say.
 _OTHER = {
     *("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "StructuredMessage", "MemoryQueryEvent"),
@@ -30,6 +28,7 @@ _OTHER = {
 }
 #: Messages that repeat others, or are pieces of them.
 _REPEATS = {"ToolCallSummaryMessage", "ModelClientStreamingChunkEvent", "ThoughtEvent", "UserInputRequestedEvent"}
+_STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
 _MARKS = {_REQUEST, *_RESULTS, *_STATE, "TextMessage", "ToolCallSummaryMessage"}
 _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", "inner_messages")
 
@@ -45,12 +44,11 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
-    return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "type" in one, of_line=_is_message)
+    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
 class _Messages(Conversation):
-    items = "messages of AutoGen"
-
     def read(self, message: dict[str, Any], at: str) -> None:
         kind, content = as_word(message.get("type")), message.get("content")
         if kind in _REPEATS:

@@ -8,8 +8,6 @@ Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -61,9 +59,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 class _Entries(Conversation):
-    by_reasoning = False
-    _new_step = True
-    searches = 0
+    by_reasoning, searches, _new_step = False, 0, True
 
     def read(self, entry: dict[str, Any], at: str) -> None:
         kind = as_word(entry.get("type"))

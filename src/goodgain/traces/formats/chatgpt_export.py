@@ -7,8 +7,6 @@ Lost: Results that the export writes below the answer for several searches toget
 Query id: The `conversation_id`. The system is the model of the last answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,15 +29,13 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a conversation."""
 
     def read_chat(record: Any, at: str) -> Trace:
-        reader = _Chat(source, expect_object(record, at))
-        reader.read_all(_find_branch(record, at))
+        reader = _Chat(source, expect_object(record, at)).read_all(_find_branch(record, at))
         return reader.trace(at, query_id=id_or_none(record.get("conversation_id") or record.get("id")))
 
     return source.traces(read_chat, is_one=lambda members: False)
 
 
 def _find_branch(record: dict[str, Any], at: str) -> list[tree.Placed]:
-    """Return the messages from the root to the current node, in order."""
     nodes, found = expect_object(record.get("mapping"), f"{at}/mapping"), dict[str, tree.Placed]()
     name = record.get("current_node")
     while isinstance(name, str) and name in nodes and name not in found:

@@ -9,8 +9,6 @@ Record: Use `claude -p --output-format stream-json --verbose`; `--output-format 
 `subagents/agent-<id>.jsonl` too: each is the system `subagent <id>`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -72,10 +70,8 @@ def _is_session_line(record: dict[str, Any]) -> bool:
         return tree.any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
     if isinstance(record.get("message"), dict) and "uuid" in record:
         return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
-    return "session_id" in record and (
-        (record.get("type") == "system" and record.get("subtype") == "init")
-        or (record.get("type") == "result" and "num_turns" in record)
-    )
+    is_first = record.get("type") == "system" and record.get("subtype") == "init"
+    return "session_id" in record and (is_first or (record.get("type") == "result" and "num_turns" in record))
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -96,10 +92,10 @@ def read(source: Source) -> Iterator[Trace]:
         traces.append((session, every, members, live))
     for session, every, members, live in reversed(traces):
         with source.handle_errors():
-            for line in () if is_subagent else [line for line in every if line.is_of_subagent]:
-                names = [name for call in line.calls if isinstance(name := call.get("name"), str)]
-                for _ in filter(source.is_search, names):  # left out: subagents belong to another system
-                    source.not_understood(_OF_SUBAGENT, line.at, "a search of the main agent")
+            left_out = [line for line in every if line.is_of_subagent and not is_subagent]
+            for at, call in [(line.at, call) for line in left_out for call in line.calls]:
+                if isinstance(call.get("name"), str) and source.is_search(call["name"]):
+                    source.not_understood(_OF_SUBAGENT, at, "a search of the main agent")
             reader = _SessionReader(source, members[0].record)
             for line in live:
                 reader.read_line(line)
@@ -111,7 +107,7 @@ def read(source: Source) -> Iterator[Trace]:
             if is_subagent:
                 given = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
                 tag = next((f"subagent {name}" for name in given if isinstance(name, str)), "subagent")
-            yield reader.trace(members[0].at, query_id=session, session_id=session, tag=tag)
+            yield reader.trace(members[0].at, session_id=session, tag=tag)
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:
@@ -202,8 +198,7 @@ class _Branches:
         if line.parent is None and "parentUuid" in line.record and not compacted:
             return None
         before = (index for index in range(at - 1, -1, -1) if self._lines[index].message and index not in chain)
-        found = next(before, None)
-        if found is not None:
+        if (found := next(before, None)) is not None:
             what = "line whose parentUuid is missing or names no line (taken to follow the line before it)"
             self._source.not_understood(what, f"{line.at}/parentUuid", "the uuid of a line")
         return found
@@ -214,7 +209,6 @@ class _SessionReader(Conversation):
     _answered = _acted = False
 
     def read_line(self, line: _Line) -> None:
-        """Read one line: a prompt, answers of tools, a part of an assistant's message, or the end of a turn."""
         if line.kind == "result":
             self._answered = True
         if line.kind not in ("user", "assistant"):
@@ -272,6 +266,5 @@ class _SessionReader(Conversation):
             return
         # The output of WebSearch has one object per search.
         errors = [one for one in found if isinstance(one, str) and one.startswith("Web search error")]
-        self.answer(
-            call_id, [hit for hits in searches for hit in hits], at, failed=failed or bool(errors and not searches)
-        )
+        failed = failed or bool(errors and not searches)
+        self.answer(call_id, [hit for hits in searches for hit in hits], at, failed=failed)

@@ -8,8 +8,6 @@ Query id: The id of the session or thread. The system is the model of the last t
 Record: Give the agent a search tool of yours, such as an MCP server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,10 +57,9 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in tree.read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
-    if not any(_is_event(record) for record, _ in lines):
-        if lines:
-            with source.handle_errors():
-                yield _Rollout(source, lines[0][0]).read_lines(lines)
+    if lines and not any(_is_event(record) for record, _ in lines):
+        with source.handle_errors():
+            yield _Rollout(source, lines[0][0]).read_lines(lines)
         return
     runs: list[list[tree.Placed]] = []
     threads: dict[str, list[list[tree.Placed]]] = {}
@@ -74,9 +71,6 @@ def read(source: Source) -> Iterator[Trace]:
     for thread in threads.values():
         with source.handle_errors():
             yield _Thread(source, thread[0][0][0]).read_runs(thread)
-
-
-# Rollouts
 
 
 class _Rollout(ItemReader):
@@ -124,7 +118,7 @@ class _Rollout(ItemReader):
             (item, at) for item, at in items
             if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
-        return self.trace(lines[0][1], query_id=session, session_id=session)
+        return self.trace(lines[0][1], session_id=session)
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -146,9 +140,6 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict
             yield {"type": "function_call", "name": name, "arguments": made.get("arguments"), "call_id": call_id}
         if ("function_call_output", call_id) not in seen and call_id in outputs:
             yield {"type": "function_call_output", "call_id": call_id, "output": outputs[call_id]}
-
-
-# codex exec --json
 
 
 class _Thread(Conversation):
@@ -175,7 +166,7 @@ class _Thread(Conversation):
                         self.read(item, f"{at}/item")
                 elif kind not in _OTHER_EVENTS:
                     self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
-        return self.trace(first_at, query_id=thread, session_id=thread)
+        return self.trace(first_at, session_id=thread)
 
     def read(self, item: dict[str, Any], at: str) -> None:
         kind, call = as_word(item.get("type")), None
@@ -211,6 +202,6 @@ class _Thread(Conversation):
         if kind == "search" or query.strip():
             asked = action if kind == "search" else query
             return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)
-        expected = "an action of type search or open_page"
-        self.source.not_understood("web_search without a query or a known action", at, expected)
+        what = "web_search without a query or a known action"
+        self.source.not_understood(what, at, "an action of type search or open_page")
         return None

@@ -8,11 +8,10 @@ Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's
 Record: Record the answers, not only the requests: they hold the grounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
+from operator import ne
 from typing import Any, Self
 
 from goodgain.dedup.document_types import snake_case
@@ -20,6 +19,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations.vendor_exchanges import Item
 from goodgain.traces.expected_values import (
     as_word,
     expect_id,
@@ -46,10 +46,7 @@ _NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_co
 _HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
 #: The kinds of grounding chunks, each an object with a URL or a text, and the fields that are kept.
 _CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
-_OF_CHUNK = (
-    *("uri", "title", "text", "domain", "documentName", "document_name"),
-    *("fileSearchStore", "file_search_store"),
-)
+_OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name", "fileSearchStore", "file_search_store")
 _QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
 _GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
@@ -63,8 +60,6 @@ _OTHER_MESSAGES = {"info", "error", "warning"}
 _OF_MESSAGE = "the id of a message"
 _CLI_SEARCH = "google_web_search"
 _CLI_REMEDY = "the tool wrote prose without its list of sources"
-
-
 #: The keys of parts that this format knows, as dumps write them: in camelCase or, from Python, in snake_case.
 _KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, snake_case(key))}
 
@@ -82,7 +77,7 @@ def _is_of_format(value: Any) -> bool:
     record = tree.object_or_empty(value)
     lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        any(tree.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
+        any(_is_content(one) or _is_event(one) for held in lists for one in tree.objects_in(held))
         or _is_event(record)
         or record.keys() >= _CLI_KEYS
         or tree.any_object(record.get("candidates"), lambda one: "parts" in tree.object_or_empty(one.get("content")))
@@ -98,22 +93,18 @@ def _is_event(value: dict[str, Any]) -> bool:
     return "author" in value and ("invocationId" in value or "invocation_id" in value)
 
 
-def _are_cli_lines(head: FileHead) -> bool:
-    first = tree.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
-    return first.keys() >= _CLI_KEYS and "messages" not in first
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Contents)
     if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
-    if _are_cli_lines(source.head):
+    first = next(map(tree.object_or_empty, source.head.records), {})
+    if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
         return _read_cli_lines(source)
+    read_one = partial(_read_trace, source)
     return source.traces(
-        partial(_read_trace, source),
-        is_one=lambda value: not value or tree.any_object(value, lambda one: "parts" in one),
+        read_one, is_one=lambda value: not value or any("parts" in one for one in tree.objects_in(value))
     )
 
 
@@ -123,7 +114,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
         reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
-        return reader.trace(at, query_id=session, session_id=session, tag=app)
+        return reader.trace(at, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
@@ -149,7 +140,6 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def key(cls, content: Any) -> Hashable | None:
-        """Return the role of a content, its calls and responses by name and id, and its text without thoughts."""
         if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
             return None
         parts = tree.objects_in(content["parts"])
@@ -159,9 +149,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
         return (str(content.get("role")), "".join(texts).strip(), calls)
 
     @classmethod
-    def find_asked(
-        cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
-    ) -> list[tree.Placed]:
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
         """Return the contents of a request, and those of the client library's own calls: its history repeats the request."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
@@ -195,10 +183,9 @@ class _Contents(vendor_exchanges.JoinedConversation):
         at = f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
         chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
-        call = self.call(ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY))
-        call.queries = tuple(query for query in queries if isinstance(query, str))
-        if chunks:
-            call.output = []
+        asked = tuple(query for query in queries if isinstance(query, str))
+        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=asked)
+        self.call(call).output = [] if chunks else UNANSWERED
         supports = tree.objects_in(tree.get_either(found, "groundingSupports"))
         numbers = [expect_list(tree.get_either(one, "groundingChunkIndices"), at) for one in supports]
         for index, (chunk, chunk_at) in enumerate(chunks):
@@ -221,20 +208,18 @@ class _Contents(vendor_exchanges.JoinedConversation):
                 raise unexpected_value(f"{at}/parts", "a list of parts", None)
             by_agent = role == "model"
         self.report_unread("a content", content, at, ("parts",))
-        parts = list(tree.walk(content.get("parts"), f"{at}/parts"))
-        responses = any(tree.get_either(part, "functionResponse") is not None for part, _ in parts)
-        if by_agent and not responses:
+        placed = list(tree.walk(content.get("parts"), f"{at}/parts"))
+        parts = [part for part, _ in placed]
+        responds = any(tree.get_either(part, "functionResponse") is not None for part in parts)
+        is_spoken = not responds and not any(tree.get_either(part, "toolResponse") for part in parts)
+        if by_agent and not responds:
             self.step()
-        elif not (
-            by_agent or responses or role == "system" or any(tree.get_either(part, "toolResponse") for part, _ in parts)
-        ):
-            self.user(tree.message_text([part for part, _ in parts]))
-        for part, part_at in parts:
+        elif is_spoken and not by_agent and role != "system":
+            self.user(tree.message_text(parts))
+        for part, part_at in placed:
             self._read_part(part, part_at, grounded=grounded)
         if by_agent:
-            self.say(
-                [part for part, _ in parts], is_call=lambda part: any(tree.get_either(part, key) for key in _CALLS)
-            )
+            self.say(parts, is_call=lambda part: any(tree.get_either(part, key) for key in _CALLS))
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
         kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
@@ -254,8 +239,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
             self._answer(call_id, response, at, name)
         elif kind == "toolResponse":
             given = response.items() if isinstance(response, dict) and not grounded else ()
-            held = {key: value for key, value in given if key not in _NO_RESULTS}
-            if held:
+            if held := {key: value for key, value in given if key not in _NO_RESULTS}:
                 self._answer(call_id, held, at)
         else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
             tool = as_word(tree.get_either(found, "toolType")).lower()
@@ -299,10 +283,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
     for session, members in sessions.items():
         with source.handle_errors():
             first, at = members[0]
-            yield _Contents(source, first).read_events(members).trace(at, query_id=session, session_id=session)
-
-
-# Gemini CLI
+            yield _Contents(source, first).read_events(members).trace(at, session_id=session)
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
@@ -320,12 +301,11 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
                     held = tree.walk(changes["messages"], f"{at}/$set/messages")
                     messages = {tree.require_id(*one, "id", _OF_MESSAGE): one for one in held}
             elif "$rewindTo" in line:
-                ids = list(messages)
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
                 if target not in messages:
                     source.not_understood("$rewindTo a message that the log lacks", at, "the id of a message before it")
-                for dropped in ids[ids.index(target) :] if target in messages else ():
-                    del messages[dropped]
+                kept = takewhile(partial(ne, target), messages)
+                messages = {message_id: messages[message_id] for message_id in kept}
             elif "projectHash" in line:
                 record |= line
             else:  # the same id again replaces the message
@@ -335,7 +315,7 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
 
 class _CliSession(Conversation):
     def _end(self, at: str) -> None:
-        self.query_id = self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
+        self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
 
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = as_word(message.get("type"))

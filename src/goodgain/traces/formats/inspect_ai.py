@@ -8,8 +8,6 @@ Query id: `sample.id`. The system is the model; each epoch is a replicate.
 Costs: `usage` and `time` of the model's events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,11 +52,10 @@ def read(source: Source) -> Iterator[Trace]:
             if _is_sample(log):
                 yield _read_sample(source, log, at, None)
                 continue
-            model = _read_model(log, at)
-            if not log.get("samples"):
-                expected = "samples (was the log written without them?)"
-                raise unexpected_value(f"{at}/samples", expected, log.get("samples"))
-            for sample, sample_at in tree.walk(log["samples"], f"{at}/samples"):
+            model, samples = _read_model(log, at), log.get("samples")
+            if not samples:
+                raise unexpected_value(f"{at}/samples", "samples (was the log written without them?)", samples)
+            for sample, sample_at in tree.walk(samples, f"{at}/samples"):
                 with source.handle_errors():
                     yield _read_sample(source, sample, sample_at, model)
 
@@ -92,9 +89,8 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
             reader.spend(usages.get(str(message.get("id"))))
         reader.read(message, message_at)
     for event in events:  # searches that the messages do not show, such as those of subagents
-        name = event.get("function") if event.get("event") == "tool" else None
-        call_id = event.get("id") if isinstance(event.get("id"), str) else None
-        if isinstance(name, str) and source.is_search(name) and not reader.has_call(call_id):
+        name = tree.text_or_none(event.get("function") if event.get("event") == "tool" else None)
+        if name and source.is_search(name) and not reader.has_call(tree.text_or_none(event.get("id"))):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
     trace = reader.trace(at, query_id=query_id, tag=model)
@@ -107,9 +103,7 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
     found: dict[str, Usage] = {}
     for event in events:
         output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
-        choices = output.get("choices")
-        first = tree.object_or_empty(choices[0] if isinstance(choices, list) and choices else None)
-        message_id = tree.object_or_empty(first.get("message")).get("id")
+        message_id = tree.object_or_empty(tree.follow_path(output, "/choices/0/message")).get("id")
         usage = add_usages(read_usage(output.get("usage")), read_usage({"seconds": output.get("time")}))
         if message_id is not None and usage is not None:
             found.setdefault(str(message_id), usage)
@@ -117,8 +111,6 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
 
 
 class _Messages(Conversation):
-    """Reports messages, with the attachments of their sample inserted."""
-
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), self._insert_attachments(message.get("content"))
         self.report_unread("a message", message, at, ("content", "tool_calls", "function"))

@@ -12,8 +12,6 @@ Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `syste
 Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step; without `seconds`, from the `time` of the step before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -134,8 +132,6 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
             page.output, page.failed = held.get("output", UNANSWERED), held.get("error") not in (None, "", False)
             calls.append(page)
         steps.append(Step(calls, time=step.time, usage=read_usage(asdict(step)) if source.costs else None))
-    known = any(step.opens is not None for step in turn.steps) or None
-    return Turn(
-        turn.user or "", steps, number, expect_id(turn.query_id, at), answer=turn.answer, cited=turn.citations,
-        opens_are_known=known,
-    )  # fmt: skip
+    made = Turn(turn.user or "", steps, number, expect_id(turn.query_id, at), answer=turn.answer, cited=turn.citations)
+    made.opens_are_known = any(step.opens is not None for step in turn.steps) or None
+    return made

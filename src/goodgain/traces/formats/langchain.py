@@ -10,9 +10,8 @@ Record: `create_retriever_tool(..., response_format="content_and_artifact")` kee
 Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -65,34 +64,25 @@ def _read_kind(message: dict[str, Any]) -> str:
     return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
 
 
-def _find_messages(record: Any) -> tuple[Any, str]:
-    return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
-
-
-def _are_states(head: FileHead) -> bool:
-    """Return whether a file holds several states of a graph, not one trace per record."""
-    return sum(bool(_find_messages(record)[1]) for record in head.records) > 1
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
-    if _are_states(source.head):
-        return join_exchanges(source, _Messages, _read_state)
-    return read_conversations(
-        source, _Messages, paths=_MESSAGE_PATHS, of_list=lambda one: "type" in one or _is_message(one)
-    )
+    if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
+        return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
+    expected = "a list of messages, or a state of a graph with one"
+    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
-    messages, path = _find_messages(record)
-    if messages is None and not (isinstance(record, dict) and ("values" in record or "checkpoint" in record)):
+    state = tree.object_or_empty(record)
+    messages, path = tree.find_list(state, *_MESSAGE_PATHS)
+    if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     # Without messages, the graph had not begun.
-    return Exchange(at, place(messages, f"{at}{path}"), [], record, at) if messages else None
+    return Exchange(at, place(messages, f"{at}{path}"), [], state, at) if messages else None
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
-    """Return the query's id from metadata, else the id of the graph's thread."""
     found = ((tree.follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
     held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, tree.ABSENT)]
     ids = [tree.find_query_id(*one) for one in held]
@@ -104,7 +94,6 @@ class _Messages(JoinedConversation):
     """Reports messages, each once: checkpoints repeat the messages before them."""
 
     any_order = True
-    items = "a list of messages, or a state of a graph with one"
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
@@ -128,15 +117,14 @@ class _Messages(JoinedConversation):
         self.query_id = _read_query_id(self.record, at) or self.query_id
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        """Read a message in any of the three dumps."""
         kind, body = _read_kind(message), message
         key = "kwargs" if message.get("lc") == 1 else "data" if isinstance(message.get("data"), dict) else None
         if key is not None:
             body, at = expect_object(message.get(key), f"{at}/{key}"), f"{at}/{key}"
         message_id = expect_id(body.get("id"), f"{at}/id")
+        if message_id in self._seen:
+            return
         if message_id is not None:
-            if message_id in self._seen:
-                return
             self._seen.add(message_id)
         self.report_unread("a message", body, at, _READ)
         speaker = as_word(body.get("role")) if kind == "chat" else kind

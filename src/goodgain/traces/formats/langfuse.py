@@ -8,11 +8,10 @@ Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, 
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.dedup.document_types import snake_case
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
@@ -23,8 +22,6 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.recorded_outcomes import find_outcomes
 
-#: Kinds of spans that do the work: a span above one of them is not a search, whatever its name.
-_WORK = {"TOOL", "RETRIEVER", "LLM"}
 #: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
@@ -40,15 +37,10 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
     if not isinstance(record, dict) or not depth:
         return False
     lists = (record.get(key) for key in ("observations", "traces", "data"))
-    kind = as_word(record.get("type"))
-    is_observation = (
-        kind in LANGFUSE_KINDS
-        and ("traceId" in record or "trace_id" in record)
-        and ("parentObservationId" in record or "parent_observation_id" in record)
-    )
-    return is_observation or any(
-        _holds_observations(one, depth - 1) for held in lists if isinstance(held, list) for one in held[:50]
-    )
+    inner = (one for held in lists if isinstance(held, list) for one in held[:50])
+    has_ids = all(key in record or snake_case(key) in record for key in ("traceId", "parentObservationId"))
+    is_observation = has_ids and as_word(record.get("type")) in LANGFUSE_KINDS
+    return is_observation or any(_holds_observations(one, depth - 1) for one in inner)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -58,8 +50,9 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             spans += [*_read_value(source, value, at, {})]
     by_id = {(span.trace_id, span.span_id): span for span in spans}
-    for span in spans:
-        for above in iterate_ancestors(span, by_id) if span.kind in _WORK else ():
+    # A span above one that does the work is not a search, whatever its name.
+    for span in [one for one in spans if one.kind in ("TOOL", "RETRIEVER", "LLM")]:
+        for above in iterate_ancestors(span, by_id):
             if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
                 above.kind = "CHAIN"
     _unite_copies(spans, source)
@@ -73,19 +66,14 @@ def _unite_copies(spans: list[Span], source: Source) -> None:
     """
     kept: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):
-        if span.kind not in ("TOOL", "RETRIEVER") or not (span.kind == "RETRIEVER" or source.is_search(span.name)):
-            continue
+        is_search = span.kind == "RETRIEVER" or (span.kind == "TOOL" and source.is_search(span.name))
         output = span.attributes.get("output.value")
-        if output is None:
+        if output is None or not is_search:
             continue
         same = kept.setdefault((span.trace_id, repr((span.attributes.get("input.value"), output))), [])
-        is_copy = any(
-            other.start <= span.start
-            and span.end <= other.end
-            and (other.parent_id, other.name, other.kind) != (span.parent_id, span.name, span.kind)
-            for other in same
-        )
-        if is_copy:
+        around = [other for other in same if other.start <= span.start and span.end <= other.end]
+        made = span.parent_id, span.name, span.kind
+        if any((other.parent_id, other.name, other.kind) != made for other in around):
             span.kind = "CHAIN"
         else:
             same.append(span)
@@ -120,9 +108,8 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
     name, kind = tree.text_or_none(record.get("name")) or "", as_word(record.get("type"))
     start, end = tree.get_either(record, "startTime"), tree.get_either(record, "endTime")
-    metadata: dict[str, Any] = {}
-    for held in (trace.get("metadata"), record.get("metadata")):
-        metadata |= tree.object_or_empty(decode(held))
+    held = [tree.object_or_empty(decode(one.get("metadata"))) for one in (trace, record)]
+    metadata = {**held[0], **held[1]}
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
     of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}

@@ -8,17 +8,15 @@ Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the threa
 Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import decode, find_session
+from goodgain.traces.conversations.span_vocabularies import SESSIONS, decode
 from goodgain.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
-from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, find_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -91,16 +89,12 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
     else:
         start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
-    span = Span(
-        trace_id, run_id, parent, name, _KINDS.get(kind, kind), start,
-        read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
-        {}, run.get("error") not in (None, ""), at,
-    )  # fmt: skip
-    if kind not in _KINDS:
-        span.unknown = f"run of type {kind!r}"
+    end = read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0
+    failed, unknown = run.get("error") not in (None, ""), "" if kind in _KINDS else f"run of type {kind!r}"
+    span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
     metadata = tree.object_or_empty(extra).get("metadata")
-    span.attributes = {"metadata": metadata, "session.id": find_session(metadata), OUTCOMES: find_outcomes(run)}
+    span.attributes = {"metadata": metadata, "session.id": find_id(metadata, SESSIONS), OUTCOMES: find_outcomes(run)}
     if inputs:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
@@ -119,9 +113,8 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):
-            if not isinstance(calls := value.get("tool_calls"), list):
-                todo += [value[key] for key in _ANSWER_KEYS if key in value]
-                continue
+            calls = value.get("tool_calls")
+            todo += [value[key] for key in _ANSWER_KEYS if key in value and not isinstance(calls, list)]
             for call in tree.objects_in(calls):
                 named = call["function"] if isinstance(call.get("function"), dict) else call
                 arguments = named.get("args", named.get("arguments"))

@@ -8,8 +8,6 @@ Query id: None in the log.
 Record: Log each client to its own file: ids of several clients can collide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,13 +25,10 @@ _WRAPPERS = ("message", "msg", "payload", "data", "body")
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
-    messages = filter(None, map(_find_message, head.objects))
-    return any(
-        message.get("method") == "initialize"
-        or as_word(message.get("method")).startswith(("tools/", "notifications/"))
-        or isinstance(tree.object_or_empty(message.get("result")).get("content"), list)
-        for message in messages
-    )
+    messages = [*filter(None, map(_find_message, head.objects))]
+    methods = [as_word(message.get("method")) for message in messages]
+    has_method = "initialize" in methods or any(one.startswith(("tools/", "notifications/")) for one in methods)
+    return has_method or any(isinstance(tree.follow_path(one, "/result/content"), list) for one in messages)
 
 
 def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
@@ -95,12 +90,10 @@ class _Messages(Conversation):
             self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own.
-
-        The direction decides if the log has it, else the content of the answer.
-        """
+        """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own."""
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)
+        # Without a direction, the content of the answer decides.
         result = tree.object_or_empty(message.get("result"))
         return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))

@@ -7,8 +7,6 @@ Lost: A traced function that returned nothing. Such a search is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,16 +20,13 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.recorded_outcomes import find_outcomes
 
-_SESSION = "mlflow.trace.session"
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are objects with `info` and `data.spans`."""
-    return any(
-        isinstance(record.get("info"), dict) and "spans" in tree.object_or_empty(record.get("data"))
-        for record in head.objects
-    )
+    records = (record for record in head.objects if isinstance(record.get("info"), dict))
+    return any("spans" in tree.object_or_empty(record.get("data")) for record in records)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -52,7 +47,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"
-        for name, given in (("metadata", metadata), ("session.id", metadata.get(_SESSION))):
+        for name, given in (("metadata", metadata), ("session.id", metadata.get("mlflow.trace.session"))):
             if span.attributes.get(name) is None:
                 span.attributes[name] = given
         span.attributes[OUTCOMES] = find_outcomes(info)

@@ -7,8 +7,6 @@ Query id: The session's id. JSON Lines have none. `--tag` names the system.
 Record: Ask for sources as in the format `openai_responses`.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -45,12 +43,8 @@ def read(source: Source) -> Iterator[Trace]:
         return
     for value, at in source.documents():
         with source.handle_errors():
-            yield _read_items(source, list(tree.walk(expect_list(value, at), at)), at)
-
-
-def _read_items(source: Source, items: list[tree.Placed], at: str, session: str | None = None) -> Trace:
-    reader = ItemReader(source, [item for item, _ in items]).read_all(items)
-    return reader.trace(at, query_id=session, session_id=session)
+            items = expect_list(value, at)
+            yield ItemReader(source, items).read_all(tree.walk(items, at)).trace(at)
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
@@ -64,11 +58,10 @@ def _read_database(source: Source) -> Iterator[Trace]:
         address = f"{source.path.absolute().as_uri()}?mode=ro{how}"
         with closing(sqlite3.connect(address, uri=True)) as database:
             table = _find_table(database, source.path)
-            if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None:
-                branches = database.execute(_BRANCHES)  # of AdvancedSQLiteSession
-                if any(count > 1 for (count,) in branches):
-                    at = f"{source.path}, table message_structure, at "
-                    source.not_understood("session with branches (all are read as one)", at, "one branch a session")
+            is_advanced = database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None
+            if is_advanced and any(count > 1 for (count,) in database.execute(_BRANCHES)):
+                at = f"{source.path}, table message_structure, at "
+                source.not_understood("session with branches (all are read as one)", at, "one branch a session")
             name = table.replace('"', '""')
             rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
             for row, session, text in rows:
@@ -86,15 +79,14 @@ def _read_database(source: Source) -> Iterator[Trace]:
         ) from None
     for session_id, items in sessions.items():
         with source.handle_errors():
-            yield _read_items(source, items, items[0][1], session_id)
+            reader = ItemReader(source, [item for item, _ in items]).read_all(items)
+            yield reader.trace(items[0][1], session_id=session_id)
 
 
 def _find_table(database: sqlite3.Connection, path: Path) -> str:
-    found = []
-    for (table,) in database.execute(_TABLES).fetchall():
-        columns = {row[1] for row in database.execute("SELECT * FROM pragma_table_info(?)", (table,))}
-        if columns >= _COLUMNS:
-            found.append(str(table))
+    columns = "SELECT name FROM pragma_table_info(?)"
+    tables = [str(table) for (table,) in database.execute(_TABLES).fetchall()]
+    found = [table for table in tables if {name for (name,) in database.execute(columns, (table,))} >= _COLUMNS]
     if len(found) != 1:
         raise InputError(
             f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found "

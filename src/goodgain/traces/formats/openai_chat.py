@@ -9,8 +9,6 @@ Record: Search models log only citations: `--citations` counts them as results.
 Costs: `usage` of recorded answers, and `cost` in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -66,11 +64,11 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_chat(record: Any) -> bool:
-    if isinstance(record, dict) and ("samples" in record or "tool_call_counts" in record):
+    held = tree.object_or_empty(record)
+    if "samples" in held or "tool_call_counts" in held:
         return False
-    if isinstance(record, dict) and record.get("object") == "chat.completion" and "choices" in record:
-        return True
-    return tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format)
+    is_answer = held.get("object") == "chat.completion" and "choices" in held
+    return is_answer or (tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format))
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -78,25 +76,16 @@ def _is_message(message: dict[str, Any]) -> bool:
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    return (
-        isinstance(content, str)
-        or not _CALL_FIELDS.isdisjoint(message)
-        or tree.any_object(
-            content,
-            lambda part: (
-                as_word(part["type"]) in tree.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
-            ),
-        )
-    )
+    parts = tree.objects_in(content)
+    has_parts = any(as_word(part["type"]) in tree.PLAIN_PARTS for part in parts if "type" in part)
+    has_parts = has_parts or any("type" not in part and not _HAYSTACK_PARTS.isdisjoint(part) for part in parts)
+    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or has_parts
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
-    if message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message):
-        return True
-    return tree.any_object(
-        message.get("content"),
-        lambda part: as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part),
-    )
+    parts = tree.objects_in(message.get("content"))
+    has_parts = any(as_word(one.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(one) for one in parts)
+    return message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message) or has_parts
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -138,7 +127,6 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return role, ids of calls, and text."""
         ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
         text = tree.message_text(message.get("content")).strip()
         if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
@@ -181,9 +169,9 @@ class _Messages(vendor_exchanges.JoinedConversation):
         content, content_at = message.get("content"), f"{at}/content"
         parts = list(tree.walk_parts(content, content_at))
         for part, part_at in parts:
-            if (found := part.get("tool_call_result")) is not None:
+            if part.get("tool_call_result") is not None:
                 result_at = f"{part_at}/tool_call_result"
-                result = expect_object(found, result_at)
+                result = expect_object(part["tool_call_result"], result_at)
                 origin = expect_object(result.get("origin"), f"{result_at}/origin")
                 call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
                 name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
@@ -195,8 +183,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # it may differ from the function's
-        output = tree.expect_output(content, content_at)
-        self.answer(call_id, output, content_at, name=name)
+        self.answer(call_id, tree.expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
@@ -238,20 +225,18 @@ class _Messages(vendor_exchanges.JoinedConversation):
             self.hosted += self.add_counted_searches(holder.get("usage"), at, _advise())
 
 
-# Groq's agents: a tool that was run has a type (`search` for a search), and its results beside the text for the model
-
-
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Return the tools, each once: in a stream each comes twice, at first without results."""
+    """Return the tools that Groq ran, each once: in a stream each comes twice, at first without results.
+
+    A tool has a type (`search` for a search), and its results beside the text for the model.
+    """
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}
         results, index = tool.get("search_results"), tool.get("index")
         if "output" not in tool and isinstance(results, dict) and not results.get("results"):
             del tool["search_results"]
-        key: tuple[Any, ...] = (
-            index if isinstance(index, int) else -1 - place,
-            *(as_word(tool.get(name)) for name in ("type", "arguments")),
-        )
+        named = (as_word(tool.get(name)) for name in ("type", "arguments"))
+        key = (index if isinstance(index, int) else -1 - place, *named)
         found.setdefault(key, ({}, tool_at))[0].update(tool)
     return list(found.values())

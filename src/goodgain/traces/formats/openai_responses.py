@@ -9,11 +9,10 @@ Record: Pass `include=["web_search_call.action.sources", "file_search_call.resul
 Costs: `usage` of each response. If a response holds several iterations, the first one pays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
+from itertools import starmap
 from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
@@ -73,22 +72,17 @@ def sniff(head: FileHead) -> bool:
 
 
 def is_item(item: dict[str, Any]) -> bool:
-    """Return whether an object is an item that only this format has."""
     content = item.get("content") if item.get("type") == "message" else None
     return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")
     )
 
 
-def _are_chained_responses(head: FileHead) -> bool:
-    return tree.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per response or list of items; exchanges and chained responses are joined into conversations."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader)
-    if _are_chained_responses(source.head):
+    if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
         # A stored response is an exchange with itself: its output, and its input if it has one.
         return vendor_exchanges.join_exchanges(
             source, ItemReader, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
@@ -102,7 +96,6 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    """Read a trace from a list of items, from a response, or from an object with `input` and `output`."""
     reader = ItemReader(source, value)
     lists = [("", value)] if isinstance(value, list) else []
     if isinstance(value, dict):
@@ -119,17 +112,14 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 def _get_input(items: Any) -> Any:
-    """Return the items of an input; a text is one message of the user."""
     return [{"role": "user", "content": items}] if isinstance(items, str) else items
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
-    """Reports the items of a conversation, response by response.
-
-    `web_remedy` says how to record the results of a hosted web search; programs without the API's options have another.
-    """
+    """Reports the items of a conversation, response by response."""
 
     asked, answered = "input", "output"
+    #: How to record the results of a hosted web search; programs without the API's options have another remedy.
     web_remedy = _WEB_REMEDY
 
     @classmethod
@@ -146,7 +136,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
 
     def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
-        """Read the items of an exchange; of repeated ones, only what the first copy lacks."""
+        # Of repeated items, only what the first copy lacks is read.
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
             is_call = kind != "message" and kind not in _CLIENT_ANSWERS
@@ -203,9 +193,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                     self._read_message(item, at)
                     said += tree.objects_in(item.get("content"))
                 for part in tree.objects_in(item.get("content")) if self.source.citations else ():
-                    notes = [
-                        one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"
-                    ]
+                    notes = tree.objects_in(part.get("annotations"))
+                    notes = [note for note in notes if note.get("type") == "url_citation"]
                     cited = {str(note.get("url")): {**note, "type": None} for note in notes}
                     if cited and waiting:  # the log does not name their search: it is the last one before
                         waiting.pop().output = list(cited.values())
@@ -239,7 +228,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if kind in _CLIENT_CALLS:
             call = tree.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
-        call_id = expect_id(item.get("id"), f"{at}/id")
+        call_id, failed = expect_id(item.get("id"), f"{at}/id"), item.get("status") == "failed"
         if kind == "web_search_call":
             action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
             does, found = as_word(action.get("type"), "search"), action.get("sources")
@@ -247,20 +236,16 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 if does not in _OTHER_ACTIONS:
                     what = f"action of type {does!r} in a web_search_call"
                     self.source.not_understood(what, f"{at}/action", "search or open_page")
-                failed = item.get("status") == "failed"
-                return ToolCall(f"{kind} {does}", at, call_id, action, UNANSWERED, is_search=False, failed=failed)
-            urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
-            return ToolCall(
-                kind, at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
-                remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
-            )  # fmt: skip
+                return ToolCall(f"{kind} {does}", at, call_id, action, is_search=False, failed=failed)
+            urls = UNANSWERED if found is None else [*starmap(read_source, tree.walk(found, f"{at}/action/sources"))]
+            failed, remedy = failed and found is None, self.web_remedy
+            return ToolCall(kind, at, call_id, action, urls, is_search=True, failed=failed, remedy=remedy)
         if kind == "file_search_call":
-            found = item.get("results")
-            hits = [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")]
-            return ToolCall(
-                kind, at, call_id, item.get("queries"), UNANSWERED if found is None else hits, is_search=True,
-                failed=found is None and item.get("status") == "failed", remedy=_FILE_REMEDY, doc_type="passage",
-            )  # fmt: skip
+            found, asked = item.get("results"), item.get("queries")
+            hits = UNANSWERED if found is None else [*starmap(_read_file_hit, tree.walk(found, f"{at}/results"))]
+            call = ToolCall(kind, at, call_id, asked, hits, is_search=True, doc_type="passage")
+            call.failed, call.remedy = failed and found is None, _FILE_REMEDY
+            return call
         if kind == "mcp_call":
             call = tree.read_call(item, at)
             call.output, call.failed = tree.or_unanswered(item.get("output")), item.get("error") not in (None, "")
@@ -268,11 +253,9 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
         if kind.endswith("_search_call"):  # a search tool newer than this reader
-            return ToolCall(
-                as_word(item.get("name")) or kind, at, call_id, item.get("arguments", item.get("action")),
-                is_search=True, remedy=f"goodgain does not read items of type {kind!r}",
-                failed=item.get("status") == "failed",
-            )  # fmt: skip
+            name, asked = as_word(item.get("name")) or kind, item.get("arguments", item.get("action"))
+            remedy = f"goodgain does not read items of type {kind!r}"
+            return ToolCall(name, at, call_id, asked, is_search=True, remedy=remedy, failed=failed)
         if kind not in _OTHER_TYPES:
             self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None

@@ -11,8 +11,6 @@ CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
 Costs: `llm.token_count.*` or `gen_ai.usage.*` and `llm.cost.total` of models; seconds from start to end of spans.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -6,14 +6,12 @@ Lost: Assertions and their scores.
 Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` of the k-th test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.records_by_key import find_question
+from goodgain.traces.conversations.queries_by_shape import find_question
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_object, find_id, id_or_none
 from goodgain.traces.input.file_head import FileHead
@@ -30,7 +28,10 @@ def sniff(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a test and provider."""
     tests: dict[Any, str] = {}
-    rows = [one for record, at in tree.read_records(source) for one in _walk_rows(expect_object(record, at), at)]
+    rows: list[tree.Placed] = []
+    for record, at in tree.read_records(source):
+        members, found_at = _find_rows(expect_object(record, at))
+        rows += [(record, at)] if members is None else tree.walk(members, f"{at}{found_at}")
 
     def read_row(row: Any, at: str) -> Trace:
         asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
@@ -46,16 +47,8 @@ def read(source: Source) -> Iterator[Trace]:
         call.output, call.failed = _find_output(row), bool(row.get("error"))
         return reader.trace(at, query_id=query_id, tag=tag)
 
-    for row, at in rows:
+    for row, at in filter(lambda placed: _is_row(placed[0]), rows):
         yield from source.read_numbered(read_row, row, at)
-
-
-def _walk_rows(record: dict[str, Any], at: str) -> Iterator[tree.Placed]:
-    """Yield the results of tests in an export, or the one that a line is."""
-    members, found_at = _find_rows(record)
-    for row, row_at in tree.walk(members, f"{at}{found_at}") if members is not None else [(record, at)]:
-        if _is_row(row):
-            yield row, row_at
 
 
 def _find_rows(record: dict[str, Any]) -> tuple[list[Any] | None, str]:

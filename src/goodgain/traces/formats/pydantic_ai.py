@@ -8,9 +8,8 @@ Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. Th
 Record: Ask for sources as in the format `openai_responses`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
@@ -37,22 +36,18 @@ _REMEDY = "ask the provider to return the search's sources: the log lacks what i
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of a kind with parts of a `part_kind`."""
-    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
-
-
-def _is_message(message: dict[str, Any]) -> bool:
-    has_parts = tree.any_object(message.get("parts"), lambda part: "part_kind" in part)
-    return has_parts and as_word(message.get("kind")) in _KINDS
+    messages = [one for held in head.conversations for one in tree.objects_in(tree.find_list(held, *_PATHS)[0])]
+    of_kind = (message for message in messages if as_word(message.get("kind")) in _KINDS)
+    return any(tree.any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages."""
-    return read_conversations(source, _Messages, paths=_PATHS, of_list=lambda one: "kind" in one or "parts" in one)
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
 
 
 class _Messages(Conversation):
-    items = "a list of messages (requests and responses)"
-
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = message.get("kind")
         if as_word(kind) not in _KINDS:
@@ -72,9 +67,6 @@ class _Messages(Conversation):
         self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
         self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
         self.tag = tree.text_or_none(message.get("model_name")) or self.tag
-
-    def _end(self, at: str) -> None:
-        self.query_id = self.query_id or self.session_id
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         kind = as_word(part.get("part_kind"))

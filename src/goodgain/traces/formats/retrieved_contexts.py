@@ -8,15 +8,13 @@ Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
 Record: An id or URL for each passage: their texts distinguish passages without one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.conversations import record_tree as tree
-from goodgain.traces.conversations.records_by_key import QUESTIONS
+from goodgain.traces.conversations.queries_by_shape import QUESTIONS
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_object, find_record_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -109,18 +107,14 @@ def _find_wrapper(value: Any) -> str | None:
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
     names = _OWN if _find_question(value) else _ASKED
-    held = [
-        key
-        for key, members in value.items()
-        if tree.any_object(members, lambda one: bool(_find_question(one, names) and any(_find_searches(one, ""))))
-    ]
-    return held[0] if len(held) == 1 and "turn" not in held[0].lower() else None
+    asked = ((key, one) for key, held in value.items() for one in tree.objects_in(held) if _find_question(one, names))
+    keys = list(dict.fromkeys(key for key, one in asked if any(_find_searches(one, ""))))
+    return keys[0] if len(keys) == 1 and "turn" not in keys[0].lower() else None
 
 
 def _find_searches(
     value: Any, at: str, holders: tuple[dict[str, Any], ...] = (), turn: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[_Search]:
-    """Yield the searches of a record, in its order."""
     keys: list[str] = []
     if isinstance(value, dict):
         holders, keys = (*holders, value), _find_passages(value)
@@ -130,9 +124,8 @@ def _find_searches(
     for name, held in inner if depth else ():
         if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
-            yield from _find_searches(
-                held, f"{at}/{name}", holders, _find_question(held) if is_turn else turn, depth - 1
-            )
+            said = _find_question(held) if is_turn else turn
+            yield from _find_searches(held, f"{at}/{name}", holders, said, depth - 1)
 
 
 def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:

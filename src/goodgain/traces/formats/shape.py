@@ -8,8 +8,6 @@ Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others th
 Record: Compare the counts of the summary with your log.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,14 +20,8 @@ import orjson
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.options import spell
+from goodgain.traces.conversations import queries_by_shape as queries
 from goodgain.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
-from goodgain.traces.conversations.queries_by_shape import (
-    FoundQuery,
-    are_runs_of_a_query,
-    gather_queries,
-    split_traces,
-    tell_queries_apart,
-)
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
@@ -57,9 +49,9 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
-    found = [part for one in log.finder.find(log.value) for part in split_traces(one)]
+    found = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
     calls = [one for one in found if log.finder.is_certain(one)] or [one for one in found if one.call]
-    find_key = tell_queries_apart(calls, log.locate, source)
+    find_key = queries.tell_queries_apart(calls, log.locate, source)
     for one in found:
         key = find_key(one)
         one.query = key and key.query
@@ -79,8 +71,8 @@ def _read_queries(source: Source) -> Iterator[Trace]:
             raise InputError(
                 f"{call.at}: the search {call.tool} is outside the queries; write the searches in the format jsonl"
             )
-    groups = gather_queries(found, find_key, log.value)
-    are_runs = are_runs_of_a_query(groups)
+    groups = queries.gather_queries(found, find_key, log.value)
+    are_runs = queries.are_runs_of_a_query(groups)
     for number, group in enumerate(groups, start=1):
         with source.handle_errors():
             trace = log.make_trace(group)
@@ -107,7 +99,6 @@ class _Log:
         self.finder = CallFinder(self.locate, source.is_search, self._read_in_known_format, source.not_understood)
 
     def locate(self, place: Place) -> str:
-        """Return a place as other formats name it."""
         start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
@@ -125,24 +116,21 @@ class _Log:
         head = FileHead("value.json", raw, whole=True)
         if (read_format := self.source.find_reader(head)) is None:
             return None
-        inner = replace(
-            self.source, head=head, open=lambda: BytesIO(raw), inside=self.locate(place).partition(", at ")[2], skip=False,
-        )  # fmt: skip
+        inside = self.locate(place).partition(", at ")[2]
+        inner = replace(self.source, head=head, open=lambda: BytesIO(raw), inside=inside, skip=False)
         try:
             traces = list(read_format(inner))
         except InputError:
             return None
-        unknown = inner.take_unknown()
         made = _list_calls(traces)
         for call in made:
             call.name_called_tool(self.source.is_search)
         if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
             return None
-        traces[0].unknown += unknown
+        traces[0].unknown += inner.take_unknown()
         return traces
 
-    def make_trace(self, group: FoundQuery) -> Trace:
-        """Return the trace of a query from what was found of it."""
+    def make_trace(self, group: queries.FoundQuery) -> Trace:
         record = group.record
         if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
             raise InputError(
@@ -171,24 +159,17 @@ def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
         return
     event = ""
     for number, line in enumerate(source.text().splitlines(), start=1):
+        text = line.removeprefix("data:").strip()
         if line.startswith("event:"):
             event = line[6:].strip()
-            continue
-        text = line.removeprefix("data:").strip()
-        if not text.startswith(("{", "[")):
-            continue
-        value = parse_if_json(text)
-        if isinstance(value, dict) and event:
-            value.setdefault(KINDS[1], event)
-        if not isinstance(value, str):
+        elif text.startswith(("{", "[")) and not isinstance(value := parse_if_json(text), str):
+            if isinstance(value, dict) and event:
+                value.setdefault(KINDS[1], event)
             yield value, f"{source.path}, line {number}, at "
 
 
 def _list_calls(traces: list[Trace]) -> list[ToolCall]:
     return [call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls]
-
-
-# Steps
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:

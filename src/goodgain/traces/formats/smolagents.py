@@ -9,8 +9,6 @@ Query id: None in the log.
 Record: For agents that write code, record spans: the format `openinference`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -46,23 +44,20 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_step(step: dict[str, Any]) -> bool:
-    return _is_message(step) or ("step_number" in step and ("tool_calls" in step or "observations" in step))
-
-
-def _is_message(step: dict[str, Any]) -> bool:
-    return as_word(step.get("role")) in ("tool-call", "tool-response")
+    is_message = as_word(step.get("role")) in ("tool-call", "tool-response")
+    return is_message or ("step_number" in step and ("tool_calls" in step or "observations" in step))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of steps; lines that are steps are one trace."""
-    of_list = {"step_number", "task", "role"}
+    marks = {"step_number", "task", "role"}
+
+    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+        return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
+
     return read_conversations(
-        source, _Steps, _find_steps, of_list=lambda one: not of_list.isdisjoint(one), of_line=_is_step
+        source, _Steps, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step
     )
-
-
-def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-    return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
 
 
 class _Steps(Conversation):
@@ -111,9 +106,7 @@ class _Steps(Conversation):
             read = NOTATIONS["Python's notation"](text.removeprefix(_CALLING))
             if read is None:
                 raise unexpected_value(f"{at}/content", f"{_CALLING!r} and a list of calls", text)
-            self._made = [
-                self.call(tree.read_function_call(call, place)) for call, place in tree.walk(read[0], f"{at}/content")
-            ]
+            self._made = [self.call(tree.read_function_call(*one)) for one in tree.walk(read[0], f"{at}/content")]
         elif role == "tool-response":
             if not self._made:
                 self.report_orphan(at, "no message with the role tool-call is before it")
@@ -127,15 +120,13 @@ class _Steps(Conversation):
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]
-        if told and (not searches or len(calls) == 1):
-            for made in calls:
-                made.output = told
-        headings = list(_HEADING.finditer(told))
-        if searches and len(headings) == len(searches) and len(calls) > 1:
-            ends = [*(heading.start() for heading in headings[1:]), len(told)]
-            for made, heading, end in zip(searches, headings, ends, strict=True):
-                made.output = told[heading.end() : end].strip()
+        texts = _HEADING.split(told)[1:]
+        if searches and len(texts) == len(searches) and len(calls) > 1:
+            for made, text in zip(searches, texts, strict=True):
+                made.output = text.strip()
         for made in calls:
+            if told and (not searches or len(calls) == 1):
+                made.output = told
             code = str(made.arguments)
             called = set(_FUNCTION.findall(code)) - set(_DEFINED.findall(code))
             if made.tool == _CODE_TOOL and any(map(self.source.is_search, called)):

@@ -7,8 +7,6 @@ Query id: The session's id, from the folder's name, else none.
 Record: Give the session's folder, not its files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -41,16 +39,13 @@ _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with such blocks, an answer of Converse, or a message of a session's folder."""
-    return any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations) or any(
-        map(_is_session_message, head.objects)
-    )
+    in_messages = any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
+    return in_messages or any(map(_is_session_message, head.objects))
 
 
 def _has_tools(message: dict[str, Any]) -> bool:
-    has_tool = tree.any_object(
-        message.get("content"), lambda block: not _TOOLS.isdisjoint(block) and "type" not in block
-    )
-    return has_tool and as_word(message.get("role")) in _ROLES
+    blocks = (block for block in tree.objects_in(message.get("content")) if "type" not in block)
+    return as_word(message.get("role")) in _ROLES and any(not _TOOLS.isdisjoint(block) for block in blocks)
 
 
 def _is_answer(record: Any) -> bool:
@@ -73,10 +68,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the first message of each agent in the folder of a session, of several sessions, or of one agent.
-
-    Other logs in the directory follow.
-    """
+    """Return the first message of each agent in the folder of a session, several sessions, or an agent; then other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
     sessions = [paths for paths in found if any(map(_is_of_session, paths))]
@@ -106,16 +98,13 @@ def _read_folder(source: Source) -> Trace:
     """Read the session that a message belongs to: all messages in its folder, in the order of their numbers."""
     folder = source.path.parent
     paths = _find_files(folder) or [source.path]
-    messages = []
-    for path in paths:
-        record = expect_object(_load(path), f"{path}, at ")
-        message = record.get("redact_message") or record.get("message")
-        messages.append((message, f"{path}, at /message"))
+    records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
+    messages = [(record.get("redact_message") or record.get("message"), at) for record, at in records]
     names = (above.name for above in folder.absolute().parents)
     session = next((name.removeprefix("session_") for name in names if name.startswith("session_")), None)
     tag = folder.parent.name.removeprefix("agent_") if folder.parent.name.startswith("agent_") else None
     reader = _Messages(source).read_all(messages)
-    return reader.trace(f"{paths[0]}, at ", query_id=session or None, session_id=session or None, tag=tag)
+    return reader.trace(f"{paths[0]}, at ", session_id=session, tag=tag)
 
 
 def _load(path: Path) -> Any:
@@ -140,11 +129,9 @@ class _Messages(Conversation):
         blocks = list(tree.walk(content, f"{at}/content"))
         if role == "assistant":
             self.step()
+            self.say([_read_cited(block) for block, _ in blocks], is_call=lambda block: "toolUse" in block)
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
             self.user(tree.message_text([block for block, _ in blocks]))
-        if role == "assistant":
-            spoken = [_read_cited(block) for block, _ in blocks]
-            self.say(spoken, is_call=lambda block: "toolUse" in block)
         for block, at in blocks:
             if "toolUse" in block:
                 use = expect_object(block["toolUse"], f"{at}/toolUse")

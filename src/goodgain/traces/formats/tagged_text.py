@@ -6,8 +6,6 @@ Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-
 Query id: The `id` beside the text, else none. `--query-id question` takes a field.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -63,9 +61,6 @@ _NUMBER = re.compile(r"^\((\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
 
-# Dialects: the tags of searches, and how each writes results
-
-
 class _Dialect(NamedTuple):
     """Tags around a search, tags around its results, and the reader of the results."""
 
@@ -97,32 +92,25 @@ def _read_numbers(text: str) -> Any:
 def _read_list(text: str) -> Any:
     """Read a JSON list, whose ids are positions (Search-o1's RagAgent); prose is a model's summary."""
     value = parse_if_json(text)
-    if not isinstance(value, list):
-        return UNANSWERED
-    return [
-        {key: field for key, field in one.items() if key != "id"} if isinstance(one, dict) else one for one in value
-    ]
+    for one in tree.objects_in(value):
+        one.pop("id", None)
+    return value if isinstance(value, list) else UNANSWERED
+
+
+def _mark(name: str) -> tuple[str, str]:
+    return f"<|begin_{name}|>", f"<|end_{name}|>"
 
 
 _DIALECTS = (
     _Dialect(("<search>", "</search>"), ("<information>", "</information>"), str),
     _Dialect(("<search>", "</search>"), ("<result>", "</result>"), _read_passages),
-    _Dialect(
-        ("<|begin_of_query|>", "<|end_of_query|>"), ("<|begin_of_documents|>", "<|end_of_documents|>"), _read_numbers
-    ),
-    _Dialect(
-        ("<|begin_search_query|>", "<|end_search_query|>"),
-        ("<|begin_search_result|>", "<|end_search_result|>"),
-        _read_list,
-    ),
+    _Dialect(_mark("of_query"), _mark("of_documents"), _read_numbers),
+    _Dialect(_mark("search_query"), _mark("search_result"), _read_list),
 )
 _QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in _DIALECTS))
 _RESULT_TAGS = (*(dialect.found for dialect in _DIALECTS), _RESPONSE)
 #: Tags that must not remain outside the searches and results that were read.
 _TAGS = {tag for dialect in _DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}
-
-
-# Recognition, and who speaks
 
 
 def sniff(head: FileHead) -> bool:
@@ -135,9 +123,8 @@ def sniff(head: FileHead) -> bool:
 def _is_tagged(record: Any) -> bool:
     if tree.has_messages(record, _has_structured_calls):
         return False
-    if tree.has_messages(record, _is_tagged_message):
-        return True
-    return isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
+    has_field = isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
+    return has_field or tree.has_messages(record, _is_tagged_message)
 
 
 def _find_tagged_field(record: dict[str, Any]) -> str | None:
@@ -159,16 +146,14 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
-    """Return whether a message has its calls in separate fields, as in other formats."""
     return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(
-            partial(_read_record, source), is_one=lambda value: not value or any(map(tree.is_message, value))
-        )
+        read_one = partial(_read_record, source)
+        yield from source.traces(read_one, is_one=lambda value: not value or any(map(tree.is_message, value)))
         return
     text = source.text()
     line, counted = 1, 0
@@ -210,17 +195,13 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
             return
         if question - found.end() > _LONGEST_PROMPT:
             continue
-        begin = found.start()
-        while begin > at and text[begin - 1].isspace():
-            begin -= 1
-        yield begin, end
+        yield at + len(text[at : found.start()].rstrip()), end
         at = end
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
     """Return the position of the next search or call (-1: none), and the search if it is one."""
-    search = tagged.find_span(_QUERY_TAGS, start)
-    call = tagged.find(_CALL, start)
+    search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
     return call, None
@@ -308,11 +289,8 @@ class _Speeches(Conversation):
             start, search = begin
             pieces.append(text[position:start])
             if search is not None:
-                if _is_mention(tagged, search):
-                    position = search.end
-                    continue
-                position = self._read_search(tagged, search, at)
-                stepped = True
+                end_of_results = self._read_search(tagged, search, at)
+                position, stepped = end_of_results or search.end, stepped or end_of_results is not None
                 continue
             if not stepped or not waiting:
                 self.step()
@@ -337,14 +315,18 @@ class _Speeches(Conversation):
         last = _ANSWER.findall(text, position)
         self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
-    def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int:
-        """Read one search and its results; return where they end: tags inside the pages are not calls."""
+    def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
+        """Read one search and its results; return where they end: tags inside the pages are not calls.
+
+        None for tags without a query and without results: they only name the tags, as warnings of an environment do.
+        """
+        query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
+        possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
+        if not query and not possible:
+            return None
         self.step()
-        query = tagged.text[search.inner_begin : search.inner_end].strip()
         call = self.call(ToolCall("search", at, queries=(query,)))
-        possible = [dialect for dialect in _DIALECTS if dialect.query == search.tags]
-        begin = tagged.skip_white(search.end)
-        dialect = next((one for one in possible if tagged.text.startswith(one.found[0], begin)), None)
+        dialect = next((one for one in possible if one.query == search.tags), None)
         if dialect is None:
             return search.end
         found, position = _find_results(tagged, begin + len(dialect.found[0]), dialect)
@@ -364,20 +346,12 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
         call.output = output
 
 
-def _is_mention(tagged: TaggedText, search: Tagged) -> bool:
-    """Return whether tags without a query and without results only name the tags, as warnings of an environment do."""
-    begin = tagged.skip_white(search.end)
-    is_answered = any(tagged.text.startswith(dialect.found[0], begin) for dialect in _DIALECTS)
-    return not is_answered and not tagged.text[search.inner_begin : search.inner_end].strip()
-
-
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
     """Return the text of the results, if any, and their end: the last closing tag, as pages may contain it."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
-    end = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
-    if end < 0:
-        end = tagged.find(end_tag, begin)
+    last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
+    end = last if last >= 0 else tagged.find(end_tag, begin)
     if end < 0:
         return None, len(tagged.text)  # cut off
     if 0 <= tagged.find(begin_tag, begin) < end:

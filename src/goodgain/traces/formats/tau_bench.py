@@ -8,8 +8,6 @@ Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
 Record: Name `grep` with `--tools` if it counts as a search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,14 +44,12 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             results = expect_object(value, at)
             agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
-            simulations = iter([(results, at)])
-            if not _is_simulation(results):
-                simulations = tree.walk_list(results, "simulations", at)
-            for simulation, simulation_at in simulations:
+            is_one = _is_simulation(results)
+            for simulation, simulation_at in [(results, at)] if is_one else tree.walk_list(results, "simulations", at):
                 with source.handle_errors():
                     query_id = tree.require_id(simulation, simulation_at, "task_id", "the id of the task")
-                    reader = _Messages(source, simulation)
-                    reader.read_all(tree.walk_list(simulation, "messages", simulation_at))
+                    messages = tree.walk_list(simulation, "messages", simulation_at)
+                    reader = _Messages(source, simulation).read_all(messages)
                     trace = reader.trace(simulation_at, query_id=query_id, tag=agent.get("llm"))
                     trace.run = expect_id(simulation.get("trial"), f"{simulation_at}/trial")
                     yield trace
@@ -73,12 +69,11 @@ class _Messages(Conversation):
         elif role == "tool" and "tool_messages" in message:
             self.read_all(tree.walk(message["tool_messages"], f"{at}/tool_messages"))
         elif role == "tool":
-            output = tree.expect_output(message.get("content"), f"{at}/content")
+            output, call_id = tree.expect_output(message.get("content"), f"{at}/content"), message.get("id")
             if isinstance(output, str):
                 output = output.partition(_TIMING)[0]
-            self.answer(
-                expect_id(message.get("id"), f"{at}/id"), output, f"{at}/content", failed=message.get("error") is True
-            )
+            failed = message.get("error") is True
+            self.answer(expect_id(call_id, f"{at}/id"), output, f"{at}/content", failed=failed)
         elif role == "user" and not self._turns:
             self.user(tree.message_text(message.get("content")))
         elif role not in ("system", "user"):

@@ -7,8 +7,6 @@ Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`
 Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -71,28 +69,24 @@ def _are_steps(value: Any) -> bool:
 
 def _is_step(step: dict[str, Any]) -> bool:
     calls = step.get("toolCalls")
-    has_calls = (
-        calls == [] or tree.any_object(calls, lambda call: "toolName" in call) or _has_model_parts(step.get("content"))
-    )
-    return has_calls and "role" not in step and "finishReason" in step
+    has_calls = calls == [] or tree.any_object(calls, lambda call: "toolName" in call)
+    return (has_calls or _has_model_parts(step.get("content"))) and "role" not in step and "finishReason" in step
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages or steps, or one for all lines if each is a message."""
-    return read_conversations(
-        source, _Messages, _find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
-    )
+
+    def find(value: Any, at: str) -> Iterator[tree.Placed]:
+        if _are_steps(value):
+            return tree.find_items(value, at, ("steps",), "a list of steps")
+        return tree.find_messages(value, at)
+
+    return read_conversations(source, _Messages, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
 
 
 def _is_call(part: dict[str, Any]) -> bool:
     """Return whether a part is a call that the client ran, or the begin of a step."""
     return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
-
-
-def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
-    if _are_steps(value):
-        return tree.find_items(value, at, ("steps",), "a list of steps")
-    return tree.find_messages(value, at)
 
 
 class _Messages(Conversation):
@@ -105,7 +99,7 @@ class _Messages(Conversation):
     def _end(self, at: str) -> None:
         record = tree.object_or_empty(self.record)
         self.session_id = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-        self.query_id = tree.find_query_id(record.get("metadata"), at) or self.session_id
+        self.query_id = tree.find_query_id(record.get("metadata"), at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         if self._of_steps:
@@ -127,8 +121,7 @@ class _Messages(Conversation):
             self._made, self._cited = 0, []
         placed = list(tree.walk(parts, f"{at}/parts"))
         self._read_parts(placed)
-        held = (tree.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
-        seen, step = {as_word(invocation.get("toolCallId")) for invocation in held}, None
+        seen, step = {as_word(tree.follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
         invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
         for index, (invocation, call_at) in enumerate(invocations):  # those of version 4 may repeat the parts
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
@@ -142,7 +135,7 @@ class _Messages(Conversation):
             self._add_citations(at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
-        """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
+        # The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`.
         self.report_unread("a step", step, at, _STEP_READ)
         self.spend(step.get("usage"))
         self.step()
@@ -205,9 +198,8 @@ class _Messages(Conversation):
     def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
         call_id = tree.require_id(part, at, "toolCallId")
         output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
-        kind = ""
-        if isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS:
-            kind = as_word(output.get("type"))
+        is_typed = isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS
+        kind = as_word(output.get("type")) if is_typed else ""
         if kind and kind not in _OUTPUT_TYPES:
             self.source.not_understood(f"output of type {kind!r}", f"{at}/output", ", ".join(sorted(_OUTPUT_TYPES)))
         failed = failed or part.get("isError") is True or kind.startswith("error-")
@@ -223,8 +215,7 @@ class _Messages(Conversation):
         if not isinstance(action, dict):
             call.output = output
             return
-        call.remedy = _advise()
-        call.is_search = action.get("type") == "search"
+        call.remedy, call.is_search = _advise(), action.get("type") == "search"
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
