@@ -21,7 +21,7 @@ from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
-from goodgain.formats.pages import cut_run
+from goodgain.formats.iterations import cut_run
 from goodgain.formats.run import Reading, Run, make_run
 from goodgain.schema import RUN
 

@@ -70,12 +70,8 @@ def check_fork() -> None:
     _process["has_used"] = True
 
 
-def _note_fork() -> None:
-    _process["is_fork"] = _process["has_used"]
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=lambda: _process.update(is_fork=_process["has_used"]))
 
 
 def make_path(path: Any, what: str) -> Path:

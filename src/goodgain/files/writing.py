@@ -135,7 +135,9 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
     with suppress(OSError):  # a folder that cannot be listed
         for path in target.parent.iterdir():
             if path.name.startswith(own) and _PART_ENDING.fullmatch(path.name, len(own)):
-                _remove_if_abandoned(path)
+                with suppress(OSError), path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+                    path.unlink()
     while True:
         part = target.with_name(f"{own}{secrets.token_hex(4)}.part")
         opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # the caller's
@@ -144,12 +146,6 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
         if os.fstat(opened.fileno()).st_nlink:
             return opened
         opened.close()  # another process took it for abandoned before it was locked
-
-
-def _remove_if_abandoned(part: Path) -> None:
-    with suppress(OSError), part.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
-        part.unlink()
 
 
 def _number_of_descriptor(path: Path) -> int | None:

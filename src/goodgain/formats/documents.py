@@ -17,7 +17,7 @@ from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.pages import cut_run
+from goodgain.formats.iterations import cut_run
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
 from goodgain.options import check_choice, spell

@@ -14,15 +14,9 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import number_lines
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import container, read_bytes
+from goodgain.schema import NUGGETS
 
 _GRADES = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
-_COLUMNS = {
-    "query_id": pl.String,
-    "iteration": pl.String,
-    "doc_id": pl.String,
-    "relevance": pl.Float64,
-    "vital": pl.Float64,
-}
 
 
 def read_assignments(source: Any) -> pl.DataFrame | None:
@@ -33,8 +27,8 @@ def read_assignments(source: Any) -> pl.DataFrame | None:
     content = read_bytes(path)
     if not begins_json(content) or not _has_nuggets(next(number_lines(content), (0, b""))[1]):
         return None
-    rows = [row for number, line in number_lines(content) if line.strip() for row in _read_record(line, path, number)]
-    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+    rows = [row for number, line in number_lines(content) for row in _read_record(line, path, number)]
+    return pl.DataFrame(rows, schema=NUGGETS.polars, orient="row")
 
 
 def _has_nuggets(line: bytes) -> bool:

@@ -13,15 +13,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import (
-    Frame,
-    Problem,
-    RowSource,
-    check_rows,
-    find_problems,
-    number_lines,
-    number_rows,
-)
+from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
 from goodgain.files.table_reading import read_container

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -204,8 +205,8 @@ def _open_table(
         elif not has_columns and container(path) == "text" and argument == spell("uses"):
             raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
-            every = _EveryColumn()
-            frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
+            text: dict[str, Any] = defaultdict(lambda: pl.String)  # the type of every column
+            frame = read_table(path, text, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
     return cast_texts(frame, texts, label), label
@@ -219,13 +220,6 @@ def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
 
 def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = "Rename its columns.") -> InputError:
     return InputError(f"{label}: has no column {missing} (it has {', '.join(names) or 'none'}). {remedy}")
-
-
-class _EveryColumn(dict[str, Any]):
-    """The types of all columns that a file may have: text."""
-
-    def __missing__(self, name: str) -> Any:
-        return pl.String
 
 
 def read_costs(source: Any) -> pl.DataFrame:
@@ -272,19 +266,15 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
     types = {name: COSTS.columns[name] if dtype == pl.String else nw.Float64() for name, dtype in _COST_TYPES.items()}
     frame: pl.DataFrame = cast_columns(nw.from_native(read), types, rows.label).to_native()
     frame = frame.with_columns(pl.col(name).fill_nan(None) for name in _NUMBERS if name in frame.columns)
-    checked: pl.DataFrame = check_rows(nw.from_native(frame), rows, _list_problems(frame.columns))[0].to_native()
-    return checked
-
-
-def _list_problems(names: Sequence[str]) -> list[tuple[nw.Expr, str]]:
     problems = [lacks("query_id")]
-    for name in (name for name in _NUMBERS if name in names):
+    for name in (name for name in _NUMBERS if name in frame.columns):
         number = nw.col(name)
         problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
-    if "iteration" in names:
+    if "iteration" in frame.columns:
         number = nw.col("iteration")
         problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))
-    return problems
+    checked: pl.DataFrame = check_rows(nw.from_native(frame), rows, problems)[0].to_native()
+    return checked
 
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:

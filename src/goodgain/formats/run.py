@@ -29,6 +29,8 @@ from goodgain.formats.iterations import (
     UnnamedRows,
     add_empty_iterations,
     add_never_searched,
+    check_pages,
+    cut_run,
     find_unnamed_rows,
     mark_empty_iterations,
     number_iterations,
@@ -243,9 +245,8 @@ def read_run(
     check_columns_used(columns or {}, run)
     warn_of_likely_iteration(run)
     if page is not None:
-        from goodgain.formats.pages import page_run  # which imports this module
-
-        return page_run(run, page)
+        check_pages(run, page, [run])
+        return cut_run(run, page)
     warn_of_repeats(run)
     return run
 
@@ -310,7 +311,15 @@ def make_run(
 
 def warn_of_repeats(run: Run) -> None:
     """Give the notice on missing iterations if a run without column 2 has a document twice in a query."""
-    if run.lacks_column and run.likely_iteration is None and _has_repeats(nw.from_native(run.frame)):
+    if not run.lacks_column or run.likely_iteration is not None:
+        return
+    results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC)
+    if isinstance(results, nw.DataFrame):
+        has_repeats = bool(results.select("query_id", "doc_id").is_duplicated().any())
+    else:
+        times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+        has_repeats = len(collect(times.filter(nw.col("times") > 1).head(1))) > 0
+    if has_repeats:
         warn_of_missing_iterations(run)
 
 
@@ -348,14 +357,6 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
         raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")
     check_choice("gaps", gaps)
-
-
-def _has_repeats(frame: Frame) -> bool:
-    results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
-    if isinstance(results, nw.DataFrame):
-        return bool(results.select("query_id", "doc_id").is_duplicated().any())
-    times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-    return bool(len(collect(times.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
