@@ -237,20 +237,14 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
     """Number the iterations of a query 1..N, in order; `number` keeps the number in the run."""
-    numbered = _sort_by_number(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
+    numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
+    queries = numbered.get_column("query_id").rle().struct.field("value")
+    falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())
+    if not queries.is_unique().all() or numbered.select(falls.any()).item():  # most files are sorted already
+        numbered = numbered.sort("query_id", "number")
     row, query_id = pl.int_range(pl.len()), pl.col("query_id")
     start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
     return numbered.with_columns(iteration=row - start + 1).fill_null(0)
-
-
-def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query and number. Most files are sorted already: the check is faster than sorting."""
-    queries = rows.get_column("query_id").rle().struct.field("value")
-    same = pl.col("query_id") == pl.col("query_id").shift()
-    falls = same & (pl.col("number") < pl.col("number").shift())
-    if queries.is_unique().all() and not rows.select(falls.any()).item():
-        return rows
-    return rows.sort("query_id", "number")
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:

@@ -84,18 +84,14 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
-        part.select("place", normal=_normalise_kind(part["normal"], str(kind)))  # type: ignore[arg-type] # a kind
+        part.select("place", normal=normalise_kind(part["normal"], str(kind)))  # type: ignore[arg-type] # a kind
         for (kind,), part in rows.group_by("kind")
     ]
     return pl.concat([rows.clear().select("place", "normal"), *parts]).sort("place")["normal"]
 
 
-def normalise_ids(values: pl.Series) -> pl.Series:
-    """Normalise ids: GUIDs and mail addresses are casefolded, all others stay as they are."""
-    return _normalise_kind(values, "id")
-
-
-def _normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
+def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
+    """Normalise values of one kind; null if nothing is left. Of ids only GUIDs and mail addresses change."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()

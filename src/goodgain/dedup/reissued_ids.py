@@ -28,23 +28,20 @@ class ReissuedId(NamedTuple):
         return f"{self.doc_id!r} of {self.query_id}: {self.first} and {self.second}"
 
 
-def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id and doc_id of the ids that may stand for several documents: they have several URLs, or a known type."""
-    typed = pl.col("type").is_in([*TYPES])
-    told = results.filter(~pl.col("doc_id").is_in(["", EMPTY_DOC]), pl.col("url").is_not_null() | typed)
-    if told.is_empty():  # as in most logs of a corpus
-        return told.select(_ID)
-    by_id = told.group_by(_ID).agg(one=pl.col("url").min(), other=pl.col("url").max(), typed=typed.any(), rows=pl.len())
-    return by_id.filter((pl.col("one") != pl.col("other")) | (pl.col("typed") & (pl.col("rows") > 1))).select(_ID)
-
-
 def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     """Return the first such id of each query that has one; `results` is a results frame with texts and attributes.
 
     The documents are those that the rules for untrusted ids prove different. Snippets, passages and spellings of a URL
     prove nothing.
     """
-    some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
+    typed = pl.col("type").is_in([*TYPES])
+    told = results.filter(~pl.col("doc_id").is_in(["", EMPTY_DOC]), pl.col("url").is_not_null() | typed)
+    if told.is_empty():  # as in most logs of a corpus
+        return ()
+    by_id = told.group_by(_ID).agg(one=pl.col("url").min(), other=pl.col("url").max(), typed=typed.any(), rows=pl.len())
+    # An id may stand for several documents if it has several URLs, or several rows and a known type.
+    doubtful = by_id.filter((pl.col("one") != pl.col("other")) | (pl.col("typed") & (pl.col("rows") > 1)))
+    some = results.join(doubtful, on=_ID, how="semi", maintain_order="left")
     if some.is_empty():
         return ()
     rows, attributes = read_rows(nw.from_native(some.drop("snippet", strict=False)), across=("system",))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goodgain.dedup.document_types import TYPES
-from goodgain.dedup.normalisation import SEVERAL, normalise_ids
+from goodgain.dedup.normalisation import SEVERAL, normalise_kind
 from goodgain.dedup.rows_and_trusted_ids import URL_NAMES_IT, Records, name_texts
 from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError, count_of, notice
@@ -119,7 +119,6 @@ class Clusters:
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
     def join(self, one: Any, two: Any) -> None:
-        """Join the sets of both."""
         large, small = self._order(one, two)
         if large == small:
             return
@@ -235,7 +234,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
-    for name, normal in zip(names, normalise_ids(pl.Series(names, dtype=pl.String)), strict=True):
+    for name, normal in zip(names, normalise_kind(pl.Series(names, dtype=pl.String), "id"), strict=True):
         parsed = parse_url(name)
         # Ids may have `#` too: only what has a host or begins with `/` is a URL.
         is_url = parsed is not None and ("://" in parsed.normalised or name.startswith("/"))
