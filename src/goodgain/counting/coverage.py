@@ -132,7 +132,6 @@ class Coverage(NamedTuple):
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    """Measure the coverage of a counted run and qrels."""
     rows, pools, numbering, _, never_searched = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
@@ -161,11 +160,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
-    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results.
-
-    Args:
-        coverages: the columns of `COVERAGE`.
-    """
+    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results."""
     shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
     shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
@@ -213,13 +208,9 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
 def warn_if_misleading(
     coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
 ) -> None:
-    """Give notices where values may mislead.
+    """Give notices where values may mislead; `low=False` leaves the one on low coverage to the caller.
 
-    Args:
-        coverage: that of the run.
-        labels: as in `count`.
-        low: False leaves the notice on low coverage to the caller.
-        iterated: the run, if measures of iterations are computed.
+    `labels` is that of `count`. `iterated` is the run, if measures of iterations are computed.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)

@@ -132,9 +132,7 @@ def append_never_searched(tallied: pl.DataFrame, query_ids: pl.Series) -> pl.Dat
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
     """Return the label of each first occurrence: that for its iteration, else that for any iteration, else null.
 
-    Args:
-        firsts: query_id, doc_id, iteration.
-        qrels: query_id, doc_id, relevance, iteration (null for any).
+    `firsts` has query_id, doc_id, iteration; `qrels` the same (iteration is null for any) and relevance.
     """
     document = ["query_id", "doc_id"]
     of_iteration = qrels.filter(pl.col("iteration").is_not_null()).select(*document, "iteration", "relevance")
@@ -186,8 +184,7 @@ def find_unit(labels: Any) -> float:
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     """Count the good documents and their gain for each judged query: the part of `count` that needs no run.
 
-    Returns:
-        query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
+    The columns are query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
     """
     query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
     sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
@@ -216,7 +213,6 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
 
 
 def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
-    """Return the columns of a table for the threshold at position k."""
     columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
     return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
 

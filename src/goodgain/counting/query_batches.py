@@ -105,11 +105,7 @@ def consume_batches(
     """Return `consume` of the batches of a run: one batch, or several for a large file. Batches share no query.
 
     If several blocks of a file contain rows of one query, temporary files group the rows by query, and `consume` is called
-    again with new batches. It must keep nothing from the first call.
-
-    Args:
-        rels: the thresholds of the tallies.
-        ranking: the rankings that batches must have; None if they need none.
+    again with new batches. It must keep nothing from the first call. `rels` are the thresholds of the tallies.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))

@@ -144,9 +144,6 @@ def map_documents(
     """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` as they are.
 
     All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
-
-    Raises:
-        InputError: as for `read_document_map`, or no id of the runs and the qrels is mapped.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):

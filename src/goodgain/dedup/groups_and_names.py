@@ -159,11 +159,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any.
-
-    Raises:
-        InputError: the person joins two earlier documents, or says that two results of one are different.
-    """
+    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"

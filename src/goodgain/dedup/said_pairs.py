@@ -59,11 +59,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Return the pairs of a file or list; `option` is the name of the argument.
-
-    Raises:
-        InputError: the file cannot be read, or a line or pair does not have two names.
-    """
+    """Return the pairs of a file or list; `option` is the name of the argument."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):
@@ -174,11 +170,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs mean, in each query.
-
-    Raises:
-        InputError: two pairs contradict each other, or a pair separates a result from itself.
-    """
+    """Find the records that the pairs mean, in each query; raise if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}

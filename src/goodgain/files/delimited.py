@@ -44,7 +44,6 @@ class Cells(NamedTuple):
 
 
 def read_names(line: str, separator: str, path: Path) -> list[str]:
-    """Return the names of a header."""
     try:
         found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB

@@ -135,7 +135,6 @@ def wrap_frame(source: Any, label: str) -> Any:
 
 
 def to_polars(frame: Frame, label: str) -> pl.DataFrame:
-    """Return a frame as a Polars frame in memory."""
     try:
         return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
@@ -149,7 +148,6 @@ def _shorten_reason(error: BaseException) -> str:
 
 
 def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Return a frame with these columns as text."""
     cast: pl.DataFrame = cast_columns(nw.from_native(frame), dict.fromkeys(columns, nw.String()), label).to_native()
     return cast
 

@@ -93,7 +93,6 @@ def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
 
 
 def is_row(line: bytes, table: Table) -> bool:
-    """Tell whether a line has the fields of a row."""
     return not _split(line.strip(WHITE + b"\n"), table)[1]
 
 

@@ -47,7 +47,6 @@ class FoundColumns:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
-    """Check the argument `columns`, and return it as a dict."""
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = f"write {spell('columns', {'step': 'iteration'})}"
     if not isinstance(columns, Mapping | None):
@@ -63,11 +62,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
     """Match the columns of a source to those of a table.
 
-    Args:
-        names: the source's column names.
-        table: the table it is read as.
-        columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
-        label: what errors call the source.
+    `columns` are the user's names, from `check_columns`; names that this source or table lacks are ignored.
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
@@ -218,7 +213,6 @@ def is_of_tasks(content: Content) -> bool:
 
 
 def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
-    """Return qrels with one label in every row, where one was given."""
     if label is None:
         return opened
     if "relevance" in opened.frame.collect_schema().names():

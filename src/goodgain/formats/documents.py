@@ -153,11 +153,7 @@ def _match_whole(pattern: str) -> str:
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
-    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}.
-
-    Raises:
-        InputError: an option is unknown, the pattern is wrong, the table cannot be read, or it lists a chunk twice.
-    """
+    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}."""
     check_choice("documents_of", of)
     check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):

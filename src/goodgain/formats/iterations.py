@@ -190,10 +190,6 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
 
     A lazy frame stays on its engine; only its iterations are collected.
-
-    Raises:
-        InputError: a number is below `first`, a gap is over 10,000, or all gaps together are over 5 million and over ten
-            times the iterations of the run.
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null
@@ -294,7 +290,6 @@ def cut_run(run: Run, size: int) -> Run:
 
 
 def warn_of_missing_iterations(run: AnyRun) -> None:
-    """Give the notice that a run lacks the iterations its measures need, once per run."""
     warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
@@ -313,7 +308,6 @@ def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
 
 
 def describe_likely_iteration(column: str) -> str:
-    """Say that a column looks like the iteration and was not read as it."""
     return (
         f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
         "or, if it is not, rename it"

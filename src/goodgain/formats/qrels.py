@@ -40,9 +40,10 @@ from goodgain.formats.label_rules import (
     keep_one_label_per_iteration,
     keep_one_label_per_subtopic,
     keep_whole_labels,
+    read_assignments,
     take_out_null_labels,
+    take_out_vital,
 )
-from goodgain.formats.nuggets import read_assignments, take_out_vital
 from goodgain.formats.texts import read_judged_data_set
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect

@@ -40,12 +40,7 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     """Read query_id and group, each pair once, for the judged queries; give a notice if some have no group.
 
-    Args:
-        source: a file or a frame with query_id and group. A query may be in several groups.
-        judged: the ids of the queries.
-
-    Raises:
-        InputError: it cannot be read, or has none of these queries.
+    A query may be in several groups. `judged` are the ids of the queries.
     """
     texts = ("query_id", "group")
     frame, label = _open_table(source, spell("groups"), texts, texts)
@@ -65,11 +60,8 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
 def read_query_ids(source: Any) -> pl.Series:
     """Read the ids of some queries, each once, sorted.
 
-    Args:
-        source: a list of ids; a frame or a table with query_id (.csv, .tsv, .jsonl, .parquet); any other file has one id a line.
-
-    Raises:
-        InputError: it cannot be read, or has no id.
+    The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). Any other file has one id
+    a line.
     """
     argument = spell("only")
     if isinstance(source, pl.Series | list | tuple | set):
@@ -102,12 +94,8 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     """Read query_id, system, replicate (null without such a column), and each outcome as a column of numbers.
 
-    Args:
-        source: a file or a frame with query_id, system, and columns of numbers or truth values. A column `replicate`
-            says that a query has several rows.
-
-    Raises:
-        InputError: it cannot be read, has no outcome, or an outcome is not a number.
+    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. A column `replicate` says
+    that a query has several rows.
     """
     texts = ("query_id", "system")
     frame, label = _open_table(source, spell("outcomes"), texts, texts)
@@ -135,12 +123,8 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 def read_uses(source: Any) -> pl.DataFrame:
     """Read the documents that queries returned, opened and cited: the columns of `USES`.
 
-    Args:
-        source: a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
-            without a system are of one system.
-
-    Raises:
-        InputError: it cannot be read, a value is not a whole number or a truth value, or a document has two rows.
+    The source is a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
+    without a system are of one system.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     types = USES.polars
@@ -232,10 +216,6 @@ def read_costs(source: Any) -> pl.DataFrame:
 
     Returns:
         The columns of `COSTS` and `tokens` (input and output); amounts are Float64, and null where unknown.
-
-    Raises:
-        InputError: a table cannot be read, has no amounts, has one that is negative or not a number, or two rows of the
-            same iteration.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -278,11 +258,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
 
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
-    """Return the costs of one of the systems: rows of its name, or of the name and replicate that `convert` gives its run.
-
-    Raises:
-        InputError: it has none, or those of several replicates; or rows name no system, and there are several runs.
-    """
+    """Return the costs of one of the systems, as `select_system` does; rows without a system are of the only run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
@@ -294,18 +270,13 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
 
 
 def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
-    """Return the error for a table that has no rows of a system, with the remedy."""
     if not known:
         return InputError(f"{argument} has no rows. Write rows with the system {system}.")
     return InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
-    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`.
-
-    Raises:
-        InputError: there are none, or those of several replicates.
-    """
+    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`."""
     of = table.filter(system=system)
     if of.is_empty():
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)

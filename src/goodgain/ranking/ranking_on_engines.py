@@ -54,11 +54,7 @@ def tabulate_on_engine(
 ) -> RankingTable:
     """Return the ranking table of a run, as a lazy frame of the same engine: nothing is collected.
 
-    Args:
-        run: query_id, iteration, doc_id, and possibly rank and score.
-        judgments: the labels; they are moved to the engine.
-        order: one of `ORDERS`.
-        positions: the orders of tied documents that are needed in addition to trec_eval's.
+    The judgments are moved to the engine. `positions` are those of `tabulate_ranking`.
     """
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
@@ -126,11 +122,9 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 
 
 def _find_firsts(run: Lazy, order: str) -> Lazy:
-    """Find the first occurrences of a run.
+    """Find the first occurrences of a run: query_id, doc_id, times, score, `PLACED_BY[order]`, iteration, rank, tag.
 
-    Returns:
-        query_id, doc_id, times (how often the document occurs), score, the columns of `PLACED_BY[order]`, iteration,
-        rank, tag.
+    times is how often the document occurs.
     """
     results = _take_results(run, order)
     if order == "interleaved":
