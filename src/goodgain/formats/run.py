@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,6 @@ from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
     Columns,
-    FoundColumns,
     OpenFrame,
     cast_to_table,
     check_columns,
@@ -84,6 +84,7 @@ class Reading(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
 
 
+@dataclass(eq=False, repr=False)
 class Run(PandasFacade):
     """An iterated run that is a classic run to every host.
 
@@ -115,31 +116,26 @@ class Run(PandasFacade):
     ['a', 'b']
     """
 
-    ids_mapped = 0
-    reading = Reading()
-    never_searched = pl.Series("query_id", [], pl.String)
-    firsts: dict[str, FirstOccurrences] | None = None
-    unpaged: Run | None = None
-    lacks_column = False
+    frame: Any
+    _: KW_ONLY
+    name: str | None = None
+    has_iterations: bool = True
+    likely_iteration: str | None = None
+    renamed: frozenset[str] = frozenset()
+    warned: set[str] = field(default_factory=set)
+    unnamed: UnnamedRows = field(default=UnnamedRows())
+    never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
+    reading: Reading = field(default=Reading())
+    # What a run with other rows does not keep.
+    lacks_column: bool = field(default=False, init=False)
+    ids_mapped: int = field(default=0, init=False)
+    firsts: dict[str, FirstOccurrences] | None = field(default=None, init=False)
+    unpaged: Run | None = field(default=None, init=False)
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
-
-    def __init__(
-        self, frame: Any, *, name: str | None = None, has_iterations: bool = True, columns: FoundColumns | None = None
-    ) -> None:
-        self.frame = frame
-        self.name = name
-        self.has_iterations = has_iterations
-        self.likely_iteration = columns.likely_iteration if columns else None
-        self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
-        self.warned: set[str] = set()
-        self.unnamed = UnnamedRows()
 
     def with_frame(self, frame: Any) -> Run:
         """Return the same run with other rows."""
-        made = Run(frame, name=self.name, has_iterations=self.has_iterations)
-        for name in ("likely_iteration", "renamed", "warned", "unnamed", "never_searched", "reading"):
-            setattr(made, name, getattr(self, name))
-        return made
+        return replace(self, frame=frame)
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -283,7 +279,7 @@ def make_run(
         frame = mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
-    never_searched = Run.never_searched
+    never_searched = pl.Series("query_id", [], pl.String)
     if has_column:
         frame, rows, never_searched = take_never_searched(frame, rows, errors=errors)
     else:
@@ -297,9 +293,9 @@ def make_run(
         frame = nw.from_native(add_ranks(frame.to_native()))
     if gaps == "empty" and has_iterations:
         frame = add_empty_iterations(frame, first=first)
-    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    run.unnamed, run.reading = unnamed, Reading.of(gaps, first, errors, found.names, found.renamed)
-    run.never_searched = never_searched
+    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, never_searched=never_searched)
+    run.likely_iteration, run.renamed, run.unnamed = found.likely_iteration, found.renamed, unnamed
+    run.reading = Reading.of(gaps, first, errors, found.names, found.renamed)
     if is_part:
         return run
     warn_of_unnamed_rows(rows.label, [unnamed])
