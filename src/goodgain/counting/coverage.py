@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import count_of, notice
-from goodgain.formats.iterations import AnyRun, lacks_iterations, warn_of_missing_iterations
+from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterations
 from goodgain.options import spell
+
+if TYPE_CHECKING:
+    from goodgain.counting.run_in_blocks import RunFile
+    from goodgain.formats import Run
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
@@ -119,7 +123,7 @@ class Coverage(NamedTuple):
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
 
-    def lacks_iterations(self, run: AnyRun) -> bool:
+    def lacks_iterations(self, run: Run | RunFile) -> bool:
         """Return whether the run has queries, and no iterations."""
         highest: Any = self.numbering.get_column("highest").max()
         return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
@@ -206,7 +210,7 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
 
 
 def warn_if_misleading(
-    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
+    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: Run | RunFile | None = None
 ) -> None:
     """Give notices where values may mislead; `low=False` leaves the one on low coverage to the caller.
 

@@ -279,17 +279,11 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
+    lines, text = rows.lines, rows.content.data
+    if lines is None and text.count(b"\n") + (not text.endswith(b"\n")) == len(frame):  # every line is a row
+        first = rows.content.before + 1
+        lines = range(first, first + len(frame))
+    elif lines is None:
+        lines = [number for number, _ in number_rows(rows.content)]
     numbers = pl.col("rank", "score").cast(pl.Float64)
-    return frame.with_columns(
-        pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, _line_numbers(rows, len(frame)))
-    )
-
-
-def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    content = lines.content
-    if lines.lines is not None:
-        return lines.lines
-    text = content.data
-    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:  # every line is a row
-        return range(content.before + 1, content.before + 1 + rows)
-    return [number for number, _ in number_rows(content)]
+    return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, lines))

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 import polars as pl
 
@@ -50,7 +51,9 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
     values = texts.unique().drop_nulls()
     ascii_only = values.str.len_bytes() == values.str.len_chars()
     plain, other = values.filter(ascii_only), values.filter(~ascii_only)
-    folded = pl.Series([_fold(text) for text in other.to_list()], dtype=pl.String)
+    # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
+    normalise = partial(unicodedata.normalize, "NFKC")
+    folded = pl.Series([normalise(normalise(text).casefold()) for text in other.to_list()], dtype=pl.String)
     cleaned = (
         pl.concat([plain.str.to_lowercase(), folded.str.replace_all(r"\p{Cf}", "")])
         .str.replace_all(_BLOCK_TAGS, " ")
@@ -60,11 +63,6 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
         .str.strip_chars()
     )
     return _replace(texts, pl.concat([plain, other]), cleaned)
-
-
-def _fold(text: str) -> str:
-    # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:

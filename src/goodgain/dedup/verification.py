@@ -219,10 +219,6 @@ def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
     return equal, other, 4.0
 
 
-def _decide_by_type(pairs: Evidence, policy: Policy) -> _Ruling:
-    return pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0
-
-
 def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
     """Reject a pair that differs in anything that its type compares. Untrusted doc_ids are not compared: searches reissue them."""
     kind = pairs.kind
@@ -238,10 +234,6 @@ def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
         if name not in pairs.kind.lenient_ids:
             differ = differ | other
     return agree & ~differ, differ, 3.0
-
-
-def _decide_by_contradiction(pairs: Evidence, policy: Policy) -> _Ruling:
-    return pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0
 
 
 def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
@@ -310,10 +302,10 @@ _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
 #: In order of application: the surest evidence first.
 RULES = (
     Rule("trusted", _decide_by_trusted_id),
-    Rule("type", _decide_by_type),
+    Rule("type", lambda pairs, policy: (pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0)),
     Rule("mismatch", _decide_by_mismatch, ("strict",)),
     Rule("item id", _decide_by_item_id),
-    Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
+    Rule("field", lambda pairs, policy: (pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0), _ALL_BUT_ID),
     Rule("url", _decide_by_url),
     Rule("edition", _decide_by_edition, ("standard", "content")),
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),

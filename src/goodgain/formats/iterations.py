@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -16,6 +16,7 @@ from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
 if TYPE_CHECKING:
+    from goodgain.counting.run_in_blocks import RunFile
     from goodgain.formats.run import Run
 
 #: A whole number that Int64 holds.
@@ -239,28 +240,12 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     )
 
 
-class AnyRun(Protocol):
-    """A run, eager or in batches."""
-
-    @property
-    def name(self) -> str | None: ...
-
-    @property
-    def has_iterations(self) -> bool: ...
-
-    @property
-    def likely_iteration(self) -> str | None: ...
-
-    @property
-    def warned(self) -> set[str]: ...
-
-
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
     """Return whether no row of a run has a number as its iteration, or all rows have the same one, other than 1."""
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 
-def check_pages(run: AnyRun, size: int, parts: Iterable[Run], name: str = "") -> None:
+def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
     """Raise `InputError` unless a run, whose rows are those of the parts, can be cut into pages of so many results."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
     has_numbers, ends = False, set[int]()
@@ -289,18 +274,18 @@ def cut_run(run: Run, size: int) -> Run:
     return paged
 
 
-def warn_of_missing_iterations(run: AnyRun) -> None:
+def warn_of_missing_iterations(run: Run | RunFile) -> None:
     warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
-def warn_of_likely_iteration(run: AnyRun) -> None:
+def warn_of_likely_iteration(run: Run | RunFile) -> None:
     """Give a notice if a column looks like the iteration and was not read as it, once per run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
+def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
     """Give a notice once per run: reading and scoring may find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
