@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
 
 import polars as pl
 
@@ -52,8 +51,8 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
     ascii_only = values.str.len_bytes() == values.str.len_chars()
     plain, other = values.filter(ascii_only), values.filter(~ascii_only)
     # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
-    normalise = partial(unicodedata.normalize, "NFKC")
-    folded = pl.Series([normalise(normalise(text).casefold()) for text in other.to_list()], dtype=pl.String)
+    casefolded = (unicodedata.normalize("NFKC", text).casefold() for text in other.to_list())
+    folded = pl.Series([unicodedata.normalize("NFKC", text) for text in casefolded], dtype=pl.String)
     cleaned = (
         pl.concat([plain.str.to_lowercase(), folded.str.replace_all(r"\p{Cf}", "")])
         .str.replace_all(_BLOCK_TAGS, " ")
