@@ -30,7 +30,7 @@ import polars as pl
 import goodgain as gg
 from goodgain.comparing.outcomes import stack_outcomes
 from goodgain.formats.documents import read_document_map
-from goodgain.formats.nuggets import read_assignments
+from goodgain.formats.label_rules import read_assignments
 from goodgain.formats.query_tables import (
     read_costs,
     read_groups,

@@ -29,9 +29,8 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, pla
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds
-from goodgain.options import spell
+from goodgain.options import check_choice, spell
 from goodgain.providers.asking import ProvidedValues, ProviderScores
-from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
 
 
@@ -53,7 +52,7 @@ def score_run(
     `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
     `unasked` are the measures that the user did not ask for. `tables` are those of `Searches`.
     """
-    check_order(order)
+    check_choice("order", order)
     if bounds and qrels.labels is not None:
         remedy = f"read the qrels without {spell('labels', 'iteration')}"
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")

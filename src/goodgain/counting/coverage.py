@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import count_of, notice
-from goodgain.formats.iterations import AnyRun, lacks_iterations, warn_of_missing_iterations
+from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterations
 from goodgain.options import spell
+
+if TYPE_CHECKING:
+    from goodgain.counting.run_in_blocks import RunFile
+    from goodgain.formats import Run
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
@@ -119,7 +123,7 @@ class Coverage(NamedTuple):
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
 
-    def lacks_iterations(self, run: AnyRun) -> bool:
+    def lacks_iterations(self, run: Run | RunFile) -> bool:
         """Return whether the run has queries, and no iterations."""
         highest: Any = self.numbering.get_column("highest").max()
         return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
@@ -132,7 +136,6 @@ class Coverage(NamedTuple):
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    """Measure the coverage of a counted run and qrels."""
     rows, pools, numbering, _, never_searched = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
@@ -161,11 +164,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
-    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results.
-
-    Args:
-        coverages: the columns of `COVERAGE`.
-    """
+    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results."""
     shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
     shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
@@ -211,15 +210,11 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
 
 
 def warn_if_misleading(
-    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
+    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: Run | RunFile | None = None
 ) -> None:
-    """Give notices where values may mislead.
+    """Give notices where values may mislead; `low=False` leaves the one on low coverage to the caller.
 
-    Args:
-        coverage: that of the run.
-        labels: as in `count`.
-        low: False leaves the notice on low coverage to the caller.
-        iterated: the run, if measures of iterations are computed.
+    `labels` is that of `count`. `iterated` is the run, if measures of iterations are computed.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)

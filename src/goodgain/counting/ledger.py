@@ -132,9 +132,7 @@ def append_never_searched(tallied: pl.DataFrame, query_ids: pl.Series) -> pl.Dat
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
     """Return the label of each first occurrence: that for its iteration, else that for any iteration, else null.
 
-    Args:
-        firsts: query_id, doc_id, iteration.
-        qrels: query_id, doc_id, relevance, iteration (null for any).
+    `firsts` has query_id, doc_id, iteration; `qrels` the same (iteration is null for any) and relevance.
     """
     document = ["query_id", "doc_id"]
     of_iteration = qrels.filter(pl.col("iteration").is_not_null()).select(*document, "iteration", "relevance")
@@ -186,8 +184,7 @@ def find_unit(labels: Any) -> float:
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     """Count the good documents and their gain for each judged query: the part of `count` that needs no run.
 
-    Returns:
-        query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
+    The columns are query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
     """
     query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
     sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
@@ -216,7 +213,6 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
 
 
 def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
-    """Return the columns of a table for the threshold at position k."""
     columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
     return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
 
@@ -237,20 +233,14 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
     """Number the iterations of a query 1..N, in order; `number` keeps the number in the run."""
-    numbered = _sort_by_number(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
+    numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
+    queries = numbered.get_column("query_id").rle().struct.field("value")
+    falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())
+    if not queries.is_unique().all() or numbered.select(falls.any()).item():  # most files are sorted already
+        numbered = numbered.sort("query_id", "number")
     row, query_id = pl.int_range(pl.len()), pl.col("query_id")
     start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
     return numbered.with_columns(iteration=row - start + 1).fill_null(0)
-
-
-def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query and number. Most files are sorted already: the check is faster than sorting."""
-    queries = rows.get_column("query_id").rle().struct.field("value")
-    same = pl.col("query_id") == pl.col("query_id").shift()
-    falls = same & (pl.col("number") < pl.col("number").shift())
-    if queries.is_unique().all() and not rows.select(falls.any()).item():
-        return rows
-    return rows.sort("query_id", "number")
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:

@@ -8,8 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cached_property
-from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import narwhals as nw
@@ -107,11 +105,7 @@ def consume_batches(
     """Return `consume` of the batches of a run: one batch, or several for a large file. Batches share no query.
 
     If several blocks of a file contain rows of one query, temporary files group the rows by query, and `consume` is called
-    again with new batches. It must keep nothing from the first call.
-
-    Args:
-        rels: the thresholds of the tallies.
-        ranking: the rankings that batches must have; None if they need none.
+    again with new batches. It must keep nothing from the first call. `rels` are the thresholds of the tallies.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -165,32 +159,27 @@ class _Counter:
         self._rels = rels
         self._request = request
         self._columns = [*_PLACES] if request is not None else [*_PLACES[:3]]
-        self._once = Lock()
-
-    @cached_property
-    def _unit(self) -> float:
-        return find_unit(self._qrels.frame.get_column("relevance"))
+        # Before threads start: the former is a cached property.
+        self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
     def count(self, run: Run) -> QueryBatch:
         """Count a run, or a part of one with whole queries."""
         qrels, rows = self._qrels, run.rows.select(self._columns)
         firsts, first_iterations = find_firsts(run, rows), None
-        with self._once:  # these are cached properties
-            judgments, unit = qrels.judgments, self._unit
         if qrels.labels is None:
-            relevance = judgments.look_up(firsts)
+            relevance = self._judgments.look_up(firsts)
         else:
             query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
-        tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
+        tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
         tallied = append_never_searched(tallied, run.never_searched)
         ranking, table, orders = self._rank(run, firsts, relevance)
         if run.unpaged is not None and first_iterations is not None:  # these label the ranking
             first_iterations = run.unpaged.first_iterations
         judged = None
         if self._request is not None and self._request.with_rows:
-            judged = rows.filter(pl.col("query_id").is_in(judgments.query_ids.implode()))
+            judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
         facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed
         return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
 
@@ -207,16 +196,15 @@ class _Counter:
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
-            judgments = self._qrels.judgments
-            relevance = judgments.look_up(firsts) if relevance is None else relevance
+            relevance = self._judgments.look_up(firsts) if relevance is None else relevance
             table = tabulate_first_occurrences(
-                firsts, judgments, relevance, positions=request.positions, unjudged=request.unjudged
+                firsts, self._judgments, relevance, positions=request.positions, unjudged=request.unjudged
             )
         return ranking, table, firsts.orders
 
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    orders = Orders()
+    orders = []
     repeats_without_iterations = False
     unnamed = []
     met: set[str] = set()
@@ -228,10 +216,10 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
         if not met.isdisjoint(query_ids):
             raise _ScatteredQueriesError
         met.update(query_ids)
-        orders = orders.plus(batch.orders)
+        orders.append(batch.orders)
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
-    warn_of_orders(orders)
+    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))))
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file)
 

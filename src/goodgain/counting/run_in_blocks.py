@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -21,7 +20,7 @@ from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
-from goodgain.formats.pages import cut_run
+from goodgain.formats.iterations import cut_run
 from goodgain.formats.run import Reading, Run, make_run
 from goodgain.schema import RUN
 
@@ -71,7 +70,6 @@ class RunFile:
 
     @property
     def name(self) -> str:
-        """The system, by the file's stem."""
         return stem(self.path)
 
     @property
@@ -81,7 +79,6 @@ class RunFile:
 
     @property
     def reading(self) -> Reading:
-        """As in `Run`."""
         return Reading.of(self.gaps, self.first, "raise", self.columns, self.renamed)._replace(page=self.page)
 
     def blocks(self) -> Iterator[Block]:
@@ -92,14 +89,13 @@ class RunFile:
                 block = Block(self, text=text)
                 yield block
             if block is None:
-                yield Block(self, text=TextBlock(0, b""))
+                yield Block(self, text=Content(b""))
         else:
             for before, frame in table_blocks(self.path, rows=self.block // _ROW_BYTES, columns=self.columns):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
 def select_queries(run: Run, query_ids: pl.Series) -> Run:
-    """Return the run of some queries."""
     if run.unpaged is not None and run.reading.page is not None:
         return cut_run(select_queries(run.unpaged, query_ids), run.reading.page)
     rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
@@ -126,13 +122,12 @@ class Block:
     """Some queries of a run: as text, or as columns and the source of their rows."""
 
     file: RunFile
-    text: TextBlock | None = None
+    text: Content | None = None
     frame: pl.DataFrame | None = None
     rows: RowSource | None = None
 
     @cached_property
     def run(self) -> Run:
-        """The block as a run."""
         file = self.file
         run = make_run(
             self.read(),
@@ -152,22 +147,14 @@ class Block:
     def read(self) -> OpenFrame:
         """Read the columns, unchecked."""
         if self.text is not None:
-            content = Content(self.text.data, part_of=self.file.path, offset=self.text.offset)
-            frame, lines, passed_over = read_text(content, RUN, label=str(self.file.path), errors="raise")
+            frame, lines, passed_over = read_text(self.text, RUN, label=str(self.file.path), errors="raise")
             self.file.passed_over[self.text.offset] = passed_over
             return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
         opened = open_frame(self.frame, RUN)
         return opened._replace(rows=self.rows or opened.rows)
 
 
-class TextBlock(NamedTuple):
-    """Whole lines of a file: their offset in it (decompressed), and their bytes."""
-
-    offset: int
-    data: bytes
-
-
-def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
+def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
     """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of a query stay together.
 
     A block has about `size` bytes; it is larger if a query is.
@@ -182,7 +169,7 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
             end = _last_query(more)
             if end:
                 data = b"".join((*pieces, memoryview(more)[:end]))
-                yield TextBlock(offset, data)
+                yield Content(data, path, offset)
                 offset += len(data)
                 tell_progress(f"reading {path.name}", offset, whole or None)
                 pieces = [more[end:]]
@@ -190,7 +177,7 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
                 pieces.append(more)
     data = b"".join(pieces)
     if data:
-        yield TextBlock(offset, data)
+        yield Content(data, path, offset)
     if offset + len(data) < whole:
         raise InputError(f"{path}: the file became shorter while it was read; wait until it is written, and try again")
 
@@ -292,17 +279,11 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
+    lines, text = rows.lines, rows.content.data
+    if lines is None and text.count(b"\n") + (not text.endswith(b"\n")) == len(frame):  # every line is a row
+        first = rows.content.before + 1
+        lines = range(first, first + len(frame))
+    elif lines is None:
+        lines = [number for number, _ in number_rows(rows.content)]
     numbers = pl.col("rank", "score").cast(pl.Float64)
-    return frame.with_columns(
-        pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, _line_numbers(rows, len(frame)))
-    )
-
-
-def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    content = lines.content
-    if lines.lines is not None:
-        return lines.lines
-    text = content.data
-    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:  # every line is a row
-        return range(content.before + 1, content.before + 1 + rows)
-    return [number for number, _ in number_rows(content)]
+    return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, lines))

@@ -29,7 +29,7 @@ from goodgain.formats.any_source import (
 )
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import OWN_LEFT_OUT, DocumentMap, MappedIds, read_document_map
-from goodgain.formats.pages import check_pages, page_run
+from goodgain.formats.iterations import check_pages, cut_run
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
@@ -123,10 +123,9 @@ def open_systems(
 
 
 def _page(name: str, run: Run | RunFile, size: int) -> Run | RunFile:
-    if isinstance(run, Run):
-        return page_run(run, size, name)
-    check_pages(run, size, (block.run for block in run.blocks()), name)
-    return replace(run, page=size)
+    parts = [run] if isinstance(run, Run) else (block.run for block in run.blocks())
+    check_pages(run, size, parts, name)
+    return cut_run(run, size) if isinstance(run, Run) else replace(run, page=size)
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
@@ -145,9 +144,6 @@ def map_documents(
     """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` as they are.
 
     All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
-
-    Raises:
-        InputError: as for `read_document_map`, or no id of the runs and the qrels is mapped.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):

@@ -13,7 +13,6 @@ from goodgain.counting.run_opening import sample_rows
 from goodgain.errors import count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
-from goodgain.formats.iterations import AnyRun
 from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC
@@ -25,7 +24,7 @@ _NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 
 
 def warn_of_run(
-    qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: AnyRun | None = None
+    qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
 ) -> int:
     """Give the notices of `warn_if_misleading`, and one if documents of a run are judged under other ids.
 

@@ -95,7 +95,12 @@ def form_pairs(
     A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted by similarity, and each
     is compared only with its nearest neighbours.
     """
-    members = _mark_settled(keys, records, policy)
+    # A settled record is not compared with another one under this key: its URL names its document. Results of one page share
+    # the key of the page, and results of two pages are different, even with one title.
+    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
+    decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
+    is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
+    members = keys.with_columns(settled=is_settled if policy == "standard" else pl.lit(False))
     buckets = members.group_by("key").agg(
         size=pl.len().cast(pl.Int64), open=pl.col("settled").not_().sum().cast(pl.Int64)
     )
@@ -103,31 +108,13 @@ def form_pairs(
         pairs=pl.col("open") * (pl.col("open") - 1) // 2 + pl.col("open") * (pl.col("size") - pl.col("open"))
     )
     members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
-    small = _pair_all(members.filter(pl.col("pairs") <= limit))
-    large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
-    return pl.concat([small, large]).unique(), skipped
-
-
-def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    """Add to each key whether its record is settled: two settled records need not be compared under this key.
-
-    A record is settled if its URL names its document: results of one page share the key of the page, and results of
-    two pages are different. Two of them with only a title in common are not compared.
-    """
-    if policy != "standard":
-        return keys.with_columns(settled=pl.lit(False))
-    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
-    decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
-    return keys.with_columns(settled=by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first))
-
-
-def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
-    """Pair each open (not settled) record of a bucket with all records after it; the open ones come first."""
-    members = _add_places(members.sort("key", "settled", "record"))
-    spans = members.filter(~pl.col("settled")).select(
+    # Each open (not settled) record of a small bucket is paired with all records after it; the open ones come first.
+    small = _add_places(members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record"))
+    spans = small.filter(~pl.col("settled")).select(
         "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
     )
-    return _make_pairs(members, spans).drop("key")
+    large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
+    return pl.concat([_make_pairs(small, spans).drop("key"), large]).unique(), skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:

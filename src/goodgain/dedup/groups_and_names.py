@@ -57,7 +57,9 @@ def group_records(
     touched = np.isin(component, component[conflicts["left"].to_numpy()])
     frozen = pl.DataFrame(schema={"record": pl.UInt32, "document": pl.String})
     if said is not None:
-        frozen = _list_frozen(records, earlier)
+        known = pl.DataFrame({"record": records.of_row.head(len(earlier)), "document": earlier}).drop_nulls().unique()
+        known = known.filter(pl.len().over("record") == 1)  # not the records of several documents
+        frozen = known.join(records.frame.select("record", "scope"), on="record").sort("record")
         chains = frozen.select(left="record", right=pl.col("record").first().over("scope", "document"))
         wide = _connect(records, [same, said.pairs, chains])
         affected = np.isin(wide, wide[said.named])
@@ -79,16 +81,6 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
     graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(records.frame.height,) * 2)
     component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
     return component
-
-
-def _list_frozen(records: Records, earlier: pl.Series) -> pl.DataFrame:
-    """Return record, scope and document of the records of earlier rows; not of records that are in several documents."""
-    known = pl.DataFrame({"record": records.of_row.head(len(earlier)), "document": earlier}).drop_nulls().unique()
-    return (
-        known.filter(pl.len().over("record") == 1)
-        .join(records.frame.select("record", "scope"), on="record")
-        .sort("record")
-    )
 
 
 def _find_conflicts(
@@ -167,11 +159,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any.
-
-    Raises:
-        InputError: the person joins two earlier documents, or says that two results of one are different.
-    """
+    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"

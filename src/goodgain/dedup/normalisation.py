@@ -50,7 +50,9 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
     values = texts.unique().drop_nulls()
     ascii_only = values.str.len_bytes() == values.str.len_chars()
     plain, other = values.filter(ascii_only), values.filter(~ascii_only)
-    folded = pl.Series([_fold(text) for text in other.to_list()], dtype=pl.String)
+    # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
+    casefolded = (unicodedata.normalize("NFKC", text).casefold() for text in other.to_list())
+    folded = pl.Series([unicodedata.normalize("NFKC", text) for text in casefolded], dtype=pl.String)
     cleaned = (
         pl.concat([plain.str.to_lowercase(), folded.str.replace_all(r"\p{Cf}", "")])
         .str.replace_all(_BLOCK_TAGS, " ")
@@ -60,11 +62,6 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
         .str.strip_chars()
     )
     return _replace(texts, pl.concat([plain, other]), cleaned)
-
-
-def _fold(text: str) -> str:
-    # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
@@ -84,18 +81,14 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
-        part.select("place", normal=_normalise_kind(part["normal"], str(kind)))  # type: ignore[arg-type] # a kind
+        part.select("place", normal=normalise_kind(part["normal"], str(kind)))  # type: ignore[arg-type] # a kind
         for (kind,), part in rows.group_by("kind")
     ]
     return pl.concat([rows.clear().select("place", "normal"), *parts]).sort("place")["normal"]
 
 
-def normalise_ids(values: pl.Series) -> pl.Series:
-    """Normalise ids: GUIDs and mail addresses are casefolded, all others stay as they are."""
-    return _normalise_kind(values, "id")
-
-
-def _normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
+def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
+    """Normalise values of one kind; null if nothing is left. Of ids only GUIDs and mail addresses change."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()

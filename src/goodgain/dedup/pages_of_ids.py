@@ -63,11 +63,7 @@ def find_pages(ids: pl.Series) -> pl.Series:
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield query, unjudged id and judged id if both spell the address of one page.
-
-    Args:
-        unjudged, judged: query_id and doc_id.
-    """
+    """Yield query, unjudged id and judged id if both spell the address of one page; the frames have query_id and doc_id."""
     known: dict[tuple[str, str | None], str] = {}
     for query_id, url in judged.iter_rows():
         known.setdefault((query_id, find_page(url)), url)

@@ -23,7 +23,7 @@ from goodgain.dedup.document_types import (
     canonical_name,
     list_comparable_types,
 )
-from goodgain.dedup.normalisation import SEVERAL, normalise_ids, normalise_texts, normalise_values, text_length
+from goodgain.dedup.normalisation import SEVERAL, normalise_kind, normalise_texts, normalise_values, text_length
 from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError
 from goodgain.schema import BLANKS, EMPTY_DOC
@@ -165,15 +165,11 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
     is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
     if not has_only_ids(frame):
         is_result = is_result | (pl.col("rank") > 0).fill_null(False)
-    rows = _number_scopes(rows, [name for name in SCOPES if name not in across])
+    rows, apart = rows.with_columns(scope=pl.lit(0, pl.UInt32)), [name for name in SCOPES if name not in across]
+    if apart:
+        scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
+        rows = rows.drop("scope").join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
     return rows.with_columns(scope=pl.when(is_result).then("scope")), pairs
-
-
-def _number_scopes(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
-    if not apart:
-        return rows.with_columns(scope=pl.lit(0, pl.UInt32))
-    scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
-    return rows.join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
@@ -221,9 +217,16 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
     )
     for columns in _read_attributes(pairs.drop_nulls()):
         made = made.join(columns, on="row", how="left", maintain_order="left")
-    made = _fill_parents(_fill_titles(made), level)
-    made = pl.concat([made, _parse_urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
-    return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
+    for row in TYPES.values():  # the title of some types is one of their fields: the subject of an email
+        if row.title in made.columns and row.title != "title":
+            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
+            made = made.with_columns(title=title)
+    made = _fill_parents(made, level)
+    none = [None] * len(_URL_FORMS)
+    forms = [(url, *(parse_url(url) or none)) for url in made["raw_url"].unique().drop_nulls().to_list()]
+    parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
+    made = made.join(parsed, on="raw_url", how="left", maintain_order="left").drop("raw_url", "parent_url")
+    return made if trusted else made.with_columns(doc_id=normalise_kind(made["doc_id"], "id"))
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -239,23 +242,6 @@ def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
     rest = pairs.filter(~used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
     return columns, rest.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
-
-
-def _parse_urls(urls: pl.Series) -> pl.DataFrame:
-    unique = urls.unique().drop_nulls()
-    none = [None] * len(_URL_FORMS)
-    forms = [(url, *(parse_url(url) or none)) for url in unique.to_list()]
-    parsed = pl.DataFrame(forms, schema={"raw": pl.String, **_URL_FORMS}, orient="row")
-    return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
-
-
-def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill the title for types whose title is one of their fields (the subject of an email)."""
-    for row in TYPES.values():
-        if row.title in rows.columns and row.title != "title":
-            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
-            rows = rows.with_columns(title=title)
-    return rows
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
@@ -276,7 +262,6 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
-    """Collapse equal rows into one record."""
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]

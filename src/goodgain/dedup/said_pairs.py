@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goodgain.dedup.document_types import TYPES
-from goodgain.dedup.normalisation import SEVERAL, normalise_ids
+from goodgain.dedup.normalisation import SEVERAL, normalise_kind
 from goodgain.dedup.rows_and_trusted_ids import URL_NAMES_IT, Records, name_texts
 from goodgain.dedup.urls import parse_url
 from goodgain.errors import InputError, count_of, notice
@@ -59,11 +59,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Return the pairs of a file or list; `option` is the name of the argument.
-
-    Raises:
-        InputError: the file cannot be read, or a line or pair does not have two names.
-    """
+    """Return the pairs of a file or list; `option` is the name of the argument."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):
@@ -119,7 +115,6 @@ class Clusters:
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
     def join(self, one: Any, two: Any) -> None:
-        """Join the sets of both."""
         large, small = self._order(one, two)
         if large == small:
             return
@@ -175,11 +170,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs mean, in each query.
-
-    Raises:
-        InputError: two pairs contradict each other, or a pair separates a result from itself.
-    """
+    """Find the records that the pairs mean, in each query; raise if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
@@ -235,7 +226,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
-    for name, normal in zip(names, normalise_ids(pl.Series(names, dtype=pl.String)), strict=True):
+    for name, normal in zip(names, normalise_kind(pl.Series(names, dtype=pl.String), "id"), strict=True):
         parsed = parse_url(name)
         # Ids may have `#` too: only what has a host or begins with `/` is a URL.
         is_url = parsed is not None and ("://" in parsed.normalised or name.startswith("/"))

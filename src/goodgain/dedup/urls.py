@@ -151,9 +151,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if it does not name a page.
 
-    Args:
-        url: a URL; for one that carries another, as an archive does, the forms are those of the inner URL.
-        wrappers: how many URLs around this one were removed.
+    The forms of a URL that carries another, as an archive does, are those of the inner one. `wrappers` counts the outer ones.
     """
     common = _COMMON.fullmatch(url)
     if common:

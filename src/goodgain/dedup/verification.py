@@ -56,7 +56,6 @@ class Evidence:
         return len(self.left)
 
     def select(self, mask: Mask) -> Evidence:
-        """Return the pairs for which `mask` is true."""
         return Evidence(self.records, self.kind, self.compatible, self.left[mask], self.right[mask])
 
     def no_pairs(self) -> Mask:
@@ -88,10 +87,10 @@ class Evidence:
         differ: Mask = np.any([self.no_pairs(), *(self.compare(name)[1] for name in names)], axis=0)
         return differ
 
-    def has_both(self, name: str) -> Mask:
-        """Return whether both sides have this id or field at all."""
-        agree, differ = self._compare_values("item" if name == "url" else name)
-        return agree | differ
+    def have_any(self, names: Iterable[str]) -> Mask:
+        """Return whether both sides have one of these ids and fields at all."""
+        both: Mask = np.any([mask for name in names for mask in self._compare_values(name)], axis=0)
+        return both
 
     def _compare_values(self, name: str) -> tuple[Mask, Mask]:
         # A type's title may be in `title` instead of its own field.
@@ -220,10 +219,6 @@ def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
     return equal, other, 4.0
 
 
-def _decide_by_type(pairs: Evidence, policy: Policy) -> _Ruling:
-    return pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0
-
-
 def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
     """Reject a pair that differs in anything that its type compares. Untrusted doc_ids are not compared: searches reissue them."""
     kind = pairs.kind
@@ -239,10 +234,6 @@ def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
         if name not in pairs.kind.lenient_ids:
             differ = differ | other
     return agree & ~differ, differ, 3.0
-
-
-def _decide_by_contradiction(pairs: Evidence, policy: Policy) -> _Ruling:
-    return pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0
 
 
 def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
@@ -281,15 +272,9 @@ def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
         confirmed = some.compare("snippet")[0]
         if "parent" not in some.kind.required:  # all passages of a parent have its title
             confirmed = confirmed | some.compare("title")[0]
-        same[same] = confirmed | ~_has_common_field(some)
+        content = ["title", "snippet", "item", "rest", *set(pairs.records.attributes).difference(ITEM_IDS)]
+        same[same] = confirmed | ~some.have_any(content)
     return same, pairs.no_pairs(), 1.5
-
-
-def _has_common_field(pairs: Evidence) -> Mask:
-    """Return whether both sides have a title, a snippet, a URL, or the same field."""
-    names = ["title", "snippet", "url", "rest", *set(pairs.records.attributes).difference(ITEM_IDS)]
-    shared: Mask = np.any([pairs.has_both(name) for name in names], axis=0)
-    return shared
 
 
 def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
@@ -317,10 +302,10 @@ _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
 #: In order of application: the surest evidence first.
 RULES = (
     Rule("trusted", _decide_by_trusted_id),
-    Rule("type", _decide_by_type),
+    Rule("type", lambda pairs, policy: (pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0)),
     Rule("mismatch", _decide_by_mismatch, ("strict",)),
     Rule("item id", _decide_by_item_id),
-    Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
+    Rule("field", lambda pairs, policy: (pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0), _ALL_BUT_ID),
     Rule("url", _decide_by_url),
     Rule("edition", _decide_by_edition, ("standard", "content")),
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),

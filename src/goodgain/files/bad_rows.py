@@ -93,7 +93,6 @@ class TextLines:
         return f"{self.label}, row {row}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
-        """Return the source of these rows only."""
         lines = self.lines if self.lines is not None else [number for number, _ in number_rows(self.content)]
         return replace(self, lines=[lines[row] for row in kept])
 

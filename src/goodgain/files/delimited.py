@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +44,6 @@ class Cells(NamedTuple):
 
 
 def read_names(line: str, separator: str, path: Path) -> list[str]:
-    """Return the names of a header."""
     try:
         found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
@@ -116,31 +115,23 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
 
     Blank values replace each of these lines: later rows keep their numbers.
     """
-    kept: list[bytes] = []
-    start = 0
-    for number, first, last, found in _find_ragged(text, separator, width):
-        wrong = f"has {found} value{'s' * (found != 1)}, the header has {width} names"
-        bad.refuse(before + number, wrong, remedy="correct the line (was the file cut short?)")
-        kept.append(text[start:first] + separator.encode() * (width - 1) + b"\n")
-        start = last
-    bad.report()
-    return b"".join([*kept, text[start:]]) if kept else text
-
-
-def _find_ragged(text: bytes, separator: str, width: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the lines with more or fewer values than the header: number, begin, end, and count of values."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
-    between = separator.encode()
-    start, number = 0, 1
+    between, kept = separator.encode(), list[bytes]()
+    copied, start, number = 0, 0, before + 1
     while start < len(plain):
         end = plain.find(b"\n", start) + 1 or len(plain)
         found = plain.count(between, start, end) + 1
         if found != width and plain[start:end].strip():
-            yield number, start, end, found
+            wrong = f"has {found} value{'s' * (found != 1)}, the header has {width} names"
+            bad.refuse(number, wrong, remedy="correct the line (was the file cut short?)")
+            kept.append(text[copied:start] + between * (width - 1) + b"\n")
+            copied = end
         number += text.count(b"\n", start, end)
         start = end
+    bad.report()
+    return b"".join([*kept, text[copied:]])
 
 
 def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:

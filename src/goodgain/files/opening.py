@@ -70,12 +70,8 @@ def check_fork() -> None:
     _process["has_used"] = True
 
 
-def _note_fork() -> None:
-    _process["is_fork"] = _process["has_used"]
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=lambda: _process.update(is_fork=_process["has_used"]))
 
 
 def make_path(path: Any, what: str) -> Path:
@@ -132,7 +128,6 @@ def compression_of(begin: bytes) -> str | None:
 
 
 def compression(path: Path) -> str | None:
-    """`gz` or `zst` by the first bytes of a file, else None."""
     with open_plain(path) as file:
         return compression_of(file.peek(len(_ZSTD)))
 
@@ -192,7 +187,6 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def error_reason(error: OSError | ValueError) -> str:
-    """Return the reason of an operating system's error in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):
@@ -222,7 +216,6 @@ class _Pieces(RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """The stream is for reading."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration

@@ -18,7 +18,6 @@ from goodgain.schema import DEDUPLICATED, RESULTS
 
 
 def check_results_name(path: Path) -> None:
-    """Check that a file's name is one of Parquet or JSON Lines."""
     if container(path) not in ("parquet", "jsonl"):
         raise InputError(f"{path}: results are written as .parquet or .jsonl; use one of these endings")
 

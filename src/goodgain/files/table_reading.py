@@ -135,7 +135,6 @@ def wrap_frame(source: Any, label: str) -> Any:
 
 
 def to_polars(frame: Frame, label: str) -> pl.DataFrame:
-    """Return a frame as a Polars frame in memory."""
     try:
         return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
@@ -149,7 +148,6 @@ def _shorten_reason(error: BaseException) -> str:
 
 
 def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Return a frame with these columns as text."""
     cast: pl.DataFrame = cast_columns(nw.from_native(frame), dict.fromkeys(columns, nw.String()), label).to_native()
     return cast
 
@@ -168,7 +166,8 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
         if found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item():
             casts.append(nw.col(name).cast(wanted))  # nulls only
         elif wanted == nw.String:
-            if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not _is_id(found)):
+            is_id = found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))
+            if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not is_id):
                 raise InputError(
                     f"{label}: has {found} in {name}, where each row needs a text or a whole number; convert the column to text"
                 )
@@ -178,7 +177,3 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
         else:
             casts.append(nw.col(name).cast(wanted))
     return frame.with_columns(*casts) if casts else frame
-
-
-def _is_id(found: Any) -> bool:
-    return found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))

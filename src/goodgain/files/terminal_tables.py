@@ -23,7 +23,6 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
     """Yield what rich prints: the table and its notes, then the whole names and the columns that are left out.
 
     Args:
-        table: the table.
         width: the width of the terminal. A table that has no columns to leave out can be wider.
         brief: without borders.
         by_first: with a line where the text of the first column changes.

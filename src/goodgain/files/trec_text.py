@@ -77,7 +77,10 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
         text, comments = _cut_comments(text, table)
         frame = _read_clean(text, table)
     if frame is None and b"\0" not in content.data:
-        frame = _read_clean(_normalise_blanks(text), table)
+        # One blank between fields, none at the edges of lines, and no blank lines.
+        text = text.translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
+        text = re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+        frame = _read_clean(text, table)
     if frame is not None:
         return TextRows(frame, TextLines(label, content), PassedOver(comments))
     return _read_line_by_line(content, table, label=label, errors=errors)
@@ -90,14 +93,7 @@ def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
 
 
 def is_row(line: bytes, table: Table) -> bool:
-    """Tell whether a line has the fields of a row."""
-    return not _split(line.strip(WHITE + b"\n"), table).wrong
-
-
-def _normalise_blanks(text: bytes) -> bytes:
-    """Write one blank between fields, none at the edges of lines, and no blank lines."""
-    text = text.translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
-    return re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+    return not _split(line.strip(WHITE + b"\n"), table)[1]
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
@@ -116,19 +112,14 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
             frame = parse_text(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
             continue
-        return frame if _is_sound(frame, table) else None
+        finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
+        filled = [pl.col(name).null_count() == 0 for name in table.columns]
+        return frame if frame.select(pl.all_horizontal(*finite, *filled)).item() else None
     return None
 
 
 def _make_types(table: Table, numbers: Any) -> dict[str, Any]:
     return {name: numbers if name in table.numbers else pl.String for name in table.columns}
-
-
-def _is_sound(frame: pl.DataFrame, table: Table) -> bool:
-    """Tell whether every field is there and every number is finite."""
-    finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
-    filled = [pl.col(name).null_count() == 0 for name in table.columns]
-    return bool(frame.select(pl.all_horizontal(*finite, *filled)).item())
 
 
 def _read_line_by_line(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
@@ -165,51 +156,35 @@ _WRITE_BLANKS = "write a blank in an id as %20, or write a .tsv file with a head
 _SWAPPED = ": run and qrels may be swapped"
 
 
-class _Fields(NamedTuple):
-    """The fields of a line, its fault (empty if none), and whether there is more after the fields."""
-
-    fields: list[str]
-    wrong: str = ""
-    is_longer: bool = False
-
-
-def _split(line: bytes, table: Table) -> _Fields:
+def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
+    """Return the fields of a line, its fault (empty if none), and whether there is more after the fields."""
     if b"\0" in line:
-        return _Fields([], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)")
+        return [], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)", False
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        return _Fields([], "is not valid UTF-8")
+        return [], "is not valid UTF-8", False
     fields = _BLANKS.split(text)
-    is_longer = table is RUN and _goes_on_after_tag(fields)
+    is_longer = table is RUN and len(fields) > len(table.columns)
+    if is_longer:  # rank and score are numbers, and the tag is not; in "q 1 my file 7 1 2.5 t" the doc_id has blanks
+        is_longer = [*map(_is_finite_number, fields[3:6])] == [True, True, False]
     if is_longer:
         if "\r" in _FIRST_SIX.sub("", text, count=1):
-            return _Fields(
-                [], "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"
-            )
+            wrong = "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"
+            return [], wrong, False
         fields = fields[: len(table.columns)]
     if len(fields) != len(table.columns):
         other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
         swapped = f"; this looks like a line of {name}{_SWAPPED}"
-        return _Fields(
-            fields,
+        wrong = (
             f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
-            f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}",
+            f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}"
         )
+        return fields, wrong, False
     for name, field in zip(table.columns, fields, strict=True):
         if name in table.numbers and not _is_finite_number(field):
-            return _Fields([], f"has the {name} {quote(field)}, which is not a finite number")
-    return _Fields(fields, is_longer=is_longer)
-
-
-def _goes_on_after_tag(fields: list[str]) -> bool:
-    """Tell whether a run's line has more fields after the tag.
-
-    If so, rank and score are numbers and the tag is not. In "q 1 my file 7 1 2.5 t" the doc_id has blanks instead.
-    """
-    return (
-        len(fields) > len(RUN.columns) and all(map(_is_finite_number, fields[3:5])) and not _is_finite_number(fields[5])
-    )
+            return [], f"has the {name} {quote(field)}, which is not a finite number", False
+    return fields, "", is_longer
 
 
 def _is_finite_number(field: str) -> bool:

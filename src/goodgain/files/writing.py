@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -135,7 +135,9 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
     with suppress(OSError):  # a folder that cannot be listed
         for path in target.parent.iterdir():
             if path.name.startswith(own) and _PART_ENDING.fullmatch(path.name, len(own)):
-                _remove_if_abandoned(path)
+                with suppress(OSError), path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+                    path.unlink()
     while True:
         part = target.with_name(f"{own}{secrets.token_hex(4)}.part")
         opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # the caller's
@@ -144,12 +146,6 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
         if os.fstat(opened.fileno()).st_nlink:
             return opened
         opened.close()  # another process took it for abandoned before it was locked
-
-
-def _remove_if_abandoned(part: Path) -> None:
-    with suppress(OSError), part.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
-        part.unlink()
 
 
 def _number_of_descriptor(path: Path) -> int | None:
@@ -278,37 +274,28 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
 def append_rows(path: Path) -> Iterator[Append]:
     """Open a file to append encoded rows to it; an error leaves an existing file unchanged."""
     kind = container(path)
-    with atomic_write(path) as file:
-        if kind in ("parquet", "arrow"):
-            with _append_tables(file, kind) as append:
-                yield append
-        else:
+    with atomic_write(path) as file, ExitStack() as stack:
+        if kind not in ("parquet", "arrow"):
             yield lambda rows: file.write(rows.content)  # type: ignore[arg-type]  # bytes, by the same name
+            return
+        import pyarrow as pa
 
+        writers: list[Any] = []
 
-@contextmanager
-def _append_tables(file: IO[bytes], kind: str) -> Iterator[Append]:
-    """Append frames as row groups of Parquet or batches of Arrow, which Polars cannot do."""
-    import pyarrow as pa
+        def append(rows: EncodedRows) -> None:
+            """Append a frame as a row group of Parquet or a batch of Arrow, which Polars cannot do."""
+            table = pl.DataFrame(rows.content).to_arrow(compat_level=pl.CompatLevel.oldest())
+            if not writers:
+                if kind == "parquet":
+                    import pyarrow.parquet as pq  # slow
 
-    writers: list[Any] = []
+                    writer: Any = pq.ParquetWriter(file, table.schema, compression="zstd")
+                else:
+                    writer = pa.ipc.new_file(file, table.schema)
+                writers.append(stack.enter_context(writer))
+            writers[0].write_table(table)
 
-    def append(rows: EncodedRows) -> None:
-        table = pl.DataFrame(rows.content).to_arrow(compat_level=pl.CompatLevel.oldest())
-        if not writers:
-            if kind == "parquet":
-                import pyarrow.parquet as pq  # slow
-
-                writers.append(pq.ParquetWriter(file, table.schema, compression="zstd"))
-            else:
-                writers.append(pa.ipc.new_file(file, table.schema))
-        writers[0].write_table(table)
-
-    try:
         yield append
-    finally:
-        for writer in writers:
-            writer.close()
 
 
 def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:

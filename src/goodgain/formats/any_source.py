@@ -13,14 +13,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import (
-    Frame,
-    FrameRows,
-    RowSource,
-    TextLines,
-    number_lines,
-    number_rows,
-)
+from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows
 from goodgain.files.delimited import read_names
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
@@ -54,7 +47,6 @@ class FoundColumns:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
-    """Check the argument `columns`, and return it as a dict."""
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = f"write {spell('columns', {'step': 'iteration'})}"
     if not isinstance(columns, Mapping | None):
@@ -70,11 +62,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
     """Match the columns of a source to those of a table.
 
-    Args:
-        names: the source's column names.
-        table: the table it is read as.
-        columns: the user's names, from `check_columns`; names that this source or table lacks are ignored.
-        label: what errors call the source.
+    `columns` are the user's names, from `check_columns`; names that this source or table lacks are ignored.
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
@@ -225,7 +213,6 @@ def is_of_tasks(content: Content) -> bool:
 
 
 def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
-    """Return qrels with one label in every row, where one was given."""
     if label is None:
         return opened
     if "relevance" in opened.frame.collect_schema().names():
@@ -372,16 +359,12 @@ def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
     if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:
         types["iteration"] = nw.String()
         if found.is_float():
-            frame = frame.with_columns(_write_whole_numbers(nw.col("iteration")))
+            # Write 3.0 as "3": pandas turns whole numbers into floats when one is missing.
+            number = nw.col("iteration").cast(nw.Float64)
+            in_range = number.is_finite() & (number.abs() < 2**53)
+            whole = nw.when(in_range).then(number).otherwise(nw.lit(0.0)).cast(nw.Int64)
+            is_whole = in_range & (whole.cast(nw.Float64) == number)
+            text = nw.when(is_whole).then(whole.cast(nw.String)).otherwise(number.cast(nw.String))
+            frame = frame.with_columns(text.alias("iteration"))
     cast: Frame = cast_columns(frame, types, label)
     return cast
-
-
-def _write_whole_numbers(column: nw.Expr) -> nw.Expr:
-    """Write floats as text, 3.0 as "3": pandas turns whole numbers into floats when one is missing."""
-    number = column.cast(nw.Float64)
-    in_range = number.is_finite() & (number.abs() < 2**53)
-    safe = nw.when(in_range).then(number).otherwise(nw.lit(-0.5))  # a value that Int64 can hold
-    is_whole = in_range & (safe.cast(nw.Int64).cast(nw.Float64) == number)
-    whole = safe.cast(nw.Int64).cast(nw.String)
-    return nw.when(is_whole).then(whole).otherwise(number.cast(nw.String)).alias("iteration")

@@ -17,7 +17,7 @@ from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.pages import cut_run
+from goodgain.formats.iterations import cut_run
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
 from goodgain.options import check_choice, spell
@@ -153,11 +153,7 @@ def _match_whole(pattern: str) -> str:
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
-    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}.
-
-    Raises:
-        InputError: an option is unknown, the pattern is wrong, the table cannot be read, or it lists a chunk twice.
-    """
+    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}."""
     check_choice("documents_of", of)
     check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):

@@ -1,19 +1,23 @@
-"""Iterations of a run: their numbers (column 2), empty iterations, and gaps."""
+"""Iterations of a run: their numbers (column 2), empty iterations, gaps, and pages of so many results."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
-from goodgain.options import spell
+from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
+
+if TYPE_CHECKING:
+    from goodgain.counting.run_in_blocks import RunFile
+    from goodgain.formats.run import Run
 
 #: A whole number that Int64 holds.
 WHOLE = r"^\+?0*[0-9]{1,18}$"
@@ -187,10 +191,6 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
 
     A lazy frame stays on its engine; only its iterations are collected.
-
-    Raises:
-        InputError: a number is below `first`, a gap is over 10,000, or all gaps together are over 5 million and over ten
-            times the iterations of the run.
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null
@@ -240,40 +240,52 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     )
 
 
-class AnyRun(Protocol):
-    """A run, eager or in batches."""
-
-    @property
-    def name(self) -> str | None: ...
-
-    @property
-    def has_iterations(self) -> bool: ...
-
-    @property
-    def likely_iteration(self) -> str | None: ...
-
-    @property
-    def warned(self) -> set[str]: ...
-
-
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
     """Return whether no row of a run has a number as its iteration, or all rows have the same one, other than 1."""
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 
-def warn_of_missing_iterations(run: AnyRun) -> None:
-    """Give the notice that a run lacks the iterations its measures need, once per run."""
+def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
+    """Raise `InputError` unless a run, whose rows are those of the parts, can be cut into pages of so many results."""
+    check_whole_number("page", size, 1, others=", the number of results of a page")
+    has_numbers, ends = False, set[int]()
+    for part in parts:
+        numbers: Any = part.rows.get_column("iteration")
+        has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
+    if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
+        raise InputError(
+            f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. Leave out {spell('page')}, or "
+            f"name the system without: {spell('page', {'SYSTEM': size})}."
+        )
+
+
+def cut_run(run: Run, size: int) -> Run:
+    """Return a run, or whole queries of one, in iterations of so many results in the order of rank, then row.
+
+    Rows of an engine come into memory. A query without results keeps one empty iteration.
+    """
+    is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
+    is_first = pl.int_range(pl.len()).over(of_query) == 0
+    kept = run.rows.filter(is_result | (is_first & ~is_result.any().over(of_query)))
+    place = pl.col("rank").rank("ordinal").over(of_query).cast(pl.Int64)
+    paged = run.with_frame(kept.with_columns(iteration=(place - 1) // size + 1))
+    paged.has_iterations, paged.reading, paged.unpaged = True, run.reading._replace(page=size), run
+    paged.ids_mapped = run.ids_mapped
+    return paged
+
+
+def warn_of_missing_iterations(run: Run | RunFile) -> None:
     warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
-def warn_of_likely_iteration(run: AnyRun) -> None:
+def warn_of_likely_iteration(run: Run | RunFile) -> None:
     """Give a notice if a column looks like the iteration and was not read as it, once per run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
+def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
     """Give a notice once per run: reading and scoring may find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
@@ -281,7 +293,6 @@ def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
 
 
 def describe_likely_iteration(column: str) -> str:
-    """Say that a column looks like the iteration and was not read as it."""
     return (
         f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
         "or, if it is not, rename it"

@@ -1,21 +1,31 @@
-"""The label of each document: null labels, column 2 of qrels, contradictory labels."""
+"""The label of each document: null labels, column 2 of qrels, contradictory labels, and grades of nuggets."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import RowSource, check_rows
+from goodgain.files.bad_rows import RowSource, check_rows, number_lines
+from goodgain.files.json_text import begins_json
+from goodgain.files.opening import container, read_bytes
 from goodgain.formats.iterations import WHOLE
 from goodgain.options import spell
+from goodgain.schema import NUGGETS
 
 _POSITIVE = r"^\+?0*[1-9][0-9]*$"
 _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$"
 #: Smaller positive labels lose digits when divided, and nDCG would be silently wrong.
 _LEAST_LABEL = 1e-280
+#: How autonuggetizer assigns a nugget to a document -> the label.
+_GRADES = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 
 
 def take_out_null_labels(
@@ -70,11 +80,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep one row per (query, document).
-
-    Returns:
-        Those rows, and one row per (query, document, subtopic), where column 2 is the subtopic.
-    """
+    """Keep one row per (query, document); return these, and one per (query, document, subtopic): column 2."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -155,3 +161,54 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
     other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
     what = "query and document" if len(key) == 2 else "query, document and column 2"
     raise InputError(f"{rows.locate(first)} and {rows.locate(other)} have different labels for one {what}; {remedy}")
+
+
+def read_assignments(source: Any) -> pl.DataFrame | None:
+    """Return query_id, iteration (the text of a nugget), doc_id, relevance and vital; None for any other source."""
+    if not isinstance(source, (str, os.PathLike)) or container(Path(source)) not in ("text", "jsonl"):
+        return None
+    path = Path(source)
+    content = read_bytes(path)
+    if not begins_json(content) or not _has_nuggets(next(number_lines(content), (0, b""))[1]):
+        return None
+    rows = [row for number, line in number_lines(content) for row in _read_record(line, path, number)]
+    return pl.DataFrame(rows, schema=NUGGETS.polars, orient="row")
+
+
+def _has_nuggets(line: bytes) -> bool:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and "qid" in record and isinstance(record.get("nuggets"), list)
+
+
+def _read_record(line: bytes, path: Path, number: int) -> Iterator[tuple[str, str, str, float, float]]:
+    if not _has_nuggets(line):
+        raise InputError(
+            f"{path}, line {number}: is not a record of assignments with qid and nuggets; correct the line"
+        )
+    record = json.loads(line)
+    if "docid" not in record:
+        raise InputError(
+            f"{path}, line {number}: assigns nuggets to an answer, not to a document (docid). Assign them to documents: "
+            "nuggetizer assign --input-kind retrieval"
+        )
+    for nugget in record["nuggets"]:
+        named = nugget if isinstance(nugget, dict) else {}
+        grade = _GRADES.get(str(named.get("assignment")))
+        if grade is None or not isinstance(named.get("text"), str):
+            raise InputError(
+                f"{path}, line {number}: a nugget needs a text, and one of {', '.join(_GRADES)} as its assignment; correct "
+                "the line"
+            )
+        is_vital = float(named.get("importance") == "vital")
+        yield str(record["qid"]), named["text"], str(record["docid"]), grade, is_vital
+
+
+def take_out_vital(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return judgments without the column vital, and query_id, subtopic of the vital nuggets; None without this column."""
+    if "vital" not in frame.columns:
+        return frame, None
+    vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
+    return frame.drop("vital"), vital

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -13,15 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import (
-    Frame,
-    Problem,
-    RowSource,
-    check_rows,
-    find_problems,
-    number_lines,
-    number_rows,
-)
+from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
 from goodgain.files.table_reading import read_container
@@ -48,9 +41,10 @@ from goodgain.formats.label_rules import (
     keep_one_label_per_iteration,
     keep_one_label_per_subtopic,
     keep_whole_labels,
+    read_assignments,
     take_out_null_labels,
+    take_out_vital,
 )
-from goodgain.formats.nuggets import read_assignments, take_out_vital
 from goodgain.formats.texts import read_judged_data_set
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
@@ -78,6 +72,7 @@ class Judgment(NamedTuple):
     iteration: str = "0"
 
 
+@dataclass(eq=False, repr=False)
 class Qrels(PandasFacade):
     """Judgments that every host accepts.
 
@@ -104,33 +99,24 @@ class Qrels(PandasFacade):
     [2, 0]
     """
 
-    documents: Mapping[str, str] = {}  # replaced, never changed
-    ids_mapped = 0
+    frame: pl.DataFrame
+    _: KW_ONLY
+    labels: str | None = None
+    name: str | None = None
+    #: like `frame`, with a row for each subtopic (column 2) of a document
+    rows: pl.DataFrame = field(default=None)  # type: ignore[assignment]  # `frame`, if it is not given
+    renamed: frozenset[str] = frozenset()
+    ungraded: pl.DataFrame | None = None
+    has_subtopics: bool = False
+    vital: pl.DataFrame | None = None
+    documents: Mapping[str, str] = field(default_factory=dict)  # replaced, never changed
+    ids_mapped: int = field(default=0, init=False)
+    #: thresholds already reported: ranx scores one run after another
+    warned_rels: set[float] = field(default_factory=set, init=False)
     columns: ClassVar[list[str]] = list(Judgment._fields)
 
-    def __init__(
-        self,
-        frame: pl.DataFrame,
-        *,
-        labels: str | None = None,
-        name: str | None = None,
-        rows: pl.DataFrame | None = None,
-        renamed: frozenset[str] = frozenset(),
-        ungraded: pl.DataFrame | None = None,
-        has_subtopics: bool = False,
-        vital: pl.DataFrame | None = None,
-    ) -> None:
-        self.frame = frame
-        self.labels = labels
-        self.name = name
-        self.renamed = renamed
-        self.ungraded = ungraded
-        self.has_subtopics = has_subtopics
-        self.vital = vital
-        #: thresholds already reported: ranx scores one run after another
-        self.warned_rels: set[float] = set()
-        #: like `frame`, with a row for each subtopic (column 2) of a document
-        self.rows = frame if rows is None else rows
+    def __post_init__(self) -> None:
+        self.rows = self.frame if self.rows is None else self.rows
 
     @property
     def reading(self) -> str | None:
@@ -139,10 +125,7 @@ class Qrels(PandasFacade):
 
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
         """Return the same qrels with other rows."""
-        details: Any = {name: getattr(self, name) for name in ("labels", "name", "renamed", "has_subtopics", "vital")}
-        made = Qrels(frame, rows=rows, ungraded=ungraded, **details)
-        made.documents = self.documents
-        return made
+        return replace(self, frame=frame, rows=rows, ungraded=ungraded)
 
     def select_queries(self, query_ids: Sequence[str]) -> Qrels:
         """Return the judgments of some queries."""
@@ -306,10 +289,16 @@ def load_qrels(
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
     check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
-    details: dict[str, Any] = {"rows": all_rows, "renamed": found.renamed, "ungraded": ungraded}
-    details |= {"name": dataset_id or (name if assigned is None else stem(Path(source))), "vital": vital}
-    details["has_subtopics"] = labels == "subtopic"
-    return Qrels(frame, labels=labels if labels == "iteration" else None, **details)
+    return Qrels(
+        frame,
+        labels=labels if labels == "iteration" else None,
+        name=dataset_id or (name if assigned is None else stem(Path(source))),
+        rows=all_rows,
+        renamed=found.renamed,
+        ungraded=ungraded,
+        has_subtopics=labels == "subtopic",
+        vital=vital,
+    )
 
 
 def _read_judgments(

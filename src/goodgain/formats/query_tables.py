@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,12 +40,7 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     """Read query_id and group, each pair once, for the judged queries; give a notice if some have no group.
 
-    Args:
-        source: a file or a frame with query_id and group. A query may be in several groups.
-        judged: the ids of the queries.
-
-    Raises:
-        InputError: it cannot be read, or has none of these queries.
+    A query may be in several groups. `judged` are the ids of the queries.
     """
     texts = ("query_id", "group")
     frame, label = _open_table(source, spell("groups"), texts, texts)
@@ -64,11 +60,8 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
 def read_query_ids(source: Any) -> pl.Series:
     """Read the ids of some queries, each once, sorted.
 
-    Args:
-        source: a list of ids; a frame or a table with query_id (.csv, .tsv, .jsonl, .parquet); any other file has one id a line.
-
-    Raises:
-        InputError: it cannot be read, or has no id.
+    The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). Any other file has one id
+    a line.
     """
     argument = spell("only")
     if isinstance(source, pl.Series | list | tuple | set):
@@ -101,12 +94,8 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     """Read query_id, system, replicate (null without such a column), and each outcome as a column of numbers.
 
-    Args:
-        source: a file or a frame with query_id, system, and columns of numbers or truth values. A column `replicate`
-            says that a query has several rows.
-
-    Raises:
-        InputError: it cannot be read, has no outcome, or an outcome is not a number.
+    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. A column `replicate` says
+    that a query has several rows.
     """
     texts = ("query_id", "system")
     frame, label = _open_table(source, spell("outcomes"), texts, texts)
@@ -134,12 +123,8 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 def read_uses(source: Any) -> pl.DataFrame:
     """Read the documents that queries returned, opened and cited: the columns of `USES`.
 
-    Args:
-        source: a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
-            without a system are of one system.
-
-    Raises:
-        InputError: it cannot be read, a value is not a whole number or a truth value, or a document has two rows.
+    The source is a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
+    without a system are of one system.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     types = USES.polars
@@ -204,8 +189,8 @@ def _open_table(
         elif not has_columns and container(path) == "text" and argument == spell("uses"):
             raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
-            every = _EveryColumn()
-            frame = read_table(path, every, find=lambda names: {name: name for name in names}, content=content).frame
+            text: dict[str, Any] = defaultdict(lambda: pl.String)  # the type of every column
+            frame = read_table(path, text, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
     return cast_texts(frame, texts, label), label
@@ -221,13 +206,6 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
     return InputError(f"{label}: has no column {missing} (it has {', '.join(names) or 'none'}). {remedy}")
 
 
-class _EveryColumn(dict[str, Any]):
-    """The types of all columns that a file may have: text."""
-
-    def __missing__(self, name: str) -> Any:
-        return pl.String
-
-
 def read_costs(source: Any) -> pl.DataFrame:
     """Read what queries cost.
 
@@ -238,10 +216,6 @@ def read_costs(source: Any) -> pl.DataFrame:
 
     Returns:
         The columns of `COSTS` and `tokens` (input and output); amounts are Float64, and null where unknown.
-
-    Raises:
-        InputError: a table cannot be read, has no amounts, has one that is negative or not a number, or two rows of the
-            same iteration.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -272,27 +246,19 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
     types = {name: COSTS.columns[name] if dtype == pl.String else nw.Float64() for name, dtype in _COST_TYPES.items()}
     frame: pl.DataFrame = cast_columns(nw.from_native(read), types, rows.label).to_native()
     frame = frame.with_columns(pl.col(name).fill_nan(None) for name in _NUMBERS if name in frame.columns)
-    checked: pl.DataFrame = check_rows(nw.from_native(frame), rows, _list_problems(frame.columns))[0].to_native()
+    problems = [lacks("query_id")]
+    for name in (name for name in _NUMBERS if name in frame.columns):
+        number = nw.col(name)
+        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
+    if "iteration" in frame.columns:
+        number = nw.col("iteration")
+        problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))
+    checked: pl.DataFrame = check_rows(nw.from_native(frame), rows, problems)[0].to_native()
     return checked
 
 
-def _list_problems(names: Sequence[str]) -> list[tuple[nw.Expr, str]]:
-    problems = [lacks("query_id")]
-    for name in (name for name in _NUMBERS if name in names):
-        number = nw.col(name)
-        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
-    if "iteration" in names:
-        number = nw.col("iteration")
-        problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))
-    return problems
-
-
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
-    """Return the costs of one of the systems: rows of its name, or of the name and replicate that `convert` gives its run.
-
-    Raises:
-        InputError: it has none, or those of several replicates; or rows name no system, and there are several runs.
-    """
+    """Return the costs of one of the systems, as `select_system` does; rows without a system are of the only run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
@@ -304,18 +270,13 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
 
 
 def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
-    """Return the error for a table that has no rows of a system, with the remedy."""
     if not known:
         return InputError(f"{argument} has no rows. Write rows with the system {system}.")
     return InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
-    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`.
-
-    Raises:
-        InputError: there are none, or those of several replicates.
-    """
+    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`."""
     of = table.filter(system=system)
     if of.is_empty():
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,6 @@ from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats.any_source import (
     Columns,
-    FoundColumns,
     OpenFrame,
     cast_to_table,
     check_columns,
@@ -29,6 +29,8 @@ from goodgain.formats.iterations import (
     UnnamedRows,
     add_empty_iterations,
     add_never_searched,
+    check_pages,
+    cut_run,
     find_unnamed_rows,
     mark_empty_iterations,
     number_iterations,
@@ -82,6 +84,7 @@ class Reading(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
 
 
+@dataclass(eq=False, repr=False)
 class Run(PandasFacade):
     """An iterated run that is a classic run to every host.
 
@@ -113,31 +116,26 @@ class Run(PandasFacade):
     ['a', 'b']
     """
 
-    ids_mapped = 0
-    reading = Reading()
-    never_searched = pl.Series("query_id", [], pl.String)
-    firsts: dict[str, FirstOccurrences] | None = None
-    unpaged: Run | None = None
-    lacks_column = False
+    frame: Any
+    _: KW_ONLY
+    name: str | None = None
+    has_iterations: bool = True
+    likely_iteration: str | None = None
+    renamed: frozenset[str] = frozenset()
+    warned: set[str] = field(default_factory=set)
+    unnamed: UnnamedRows = field(default=UnnamedRows())
+    never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
+    reading: Reading = field(default=Reading())
+    # What a run with other rows does not keep.
+    lacks_column: bool = field(default=False, init=False)
+    ids_mapped: int = field(default=0, init=False)
+    firsts: dict[str, FirstOccurrences] | None = field(default=None, init=False)
+    unpaged: Run | None = field(default=None, init=False)
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
-
-    def __init__(
-        self, frame: Any, *, name: str | None = None, has_iterations: bool = True, columns: FoundColumns | None = None
-    ) -> None:
-        self.frame = frame
-        self.name = name
-        self.has_iterations = has_iterations
-        self.likely_iteration = columns.likely_iteration if columns else None
-        self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
-        self.warned: set[str] = set()
-        self.unnamed = UnnamedRows()
 
     def with_frame(self, frame: Any) -> Run:
         """Return the same run with other rows."""
-        made = Run(frame, name=self.name, has_iterations=self.has_iterations)
-        for name in ("likely_iteration", "renamed", "warned", "unnamed", "never_searched", "reading"):
-            setattr(made, name, getattr(self, name))
-        return made
+        return replace(self, frame=frame)
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -243,9 +241,8 @@ def read_run(
     check_columns_used(columns or {}, run)
     warn_of_likely_iteration(run)
     if page is not None:
-        from goodgain.formats.pages import page_run  # which imports this module
-
-        return page_run(run, page)
+        check_pages(run, page, [run])
+        return cut_run(run, page)
     warn_of_repeats(run)
     return run
 
@@ -282,7 +279,7 @@ def make_run(
         frame = mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
-    never_searched = Run.never_searched
+    never_searched = pl.Series("query_id", [], pl.String)
     if has_column:
         frame, rows, never_searched = take_never_searched(frame, rows, errors=errors)
     else:
@@ -296,9 +293,9 @@ def make_run(
         frame = nw.from_native(add_ranks(frame.to_native()))
     if gaps == "empty" and has_iterations:
         frame = add_empty_iterations(frame, first=first)
-    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    run.unnamed, run.reading = unnamed, Reading.of(gaps, first, errors, found.names, found.renamed)
-    run.never_searched = never_searched
+    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, never_searched=never_searched)
+    run.likely_iteration, run.renamed, run.unnamed = found.likely_iteration, found.renamed, unnamed
+    run.reading = Reading.of(gaps, first, errors, found.names, found.renamed)
     if is_part:
         return run
     warn_of_unnamed_rows(rows.label, [unnamed])
@@ -310,7 +307,15 @@ def make_run(
 
 def warn_of_repeats(run: Run) -> None:
     """Give the notice on missing iterations if a run without column 2 has a document twice in a query."""
-    if run.lacks_column and run.likely_iteration is None and _has_repeats(nw.from_native(run.frame)):
+    if not run.lacks_column or run.likely_iteration is not None:
+        return
+    results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC)
+    if isinstance(results, nw.DataFrame):
+        has_repeats = bool(results.select("query_id", "doc_id").is_duplicated().any())
+    else:
+        times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+        has_repeats = len(collect(times.filter(nw.col("times") > 1).head(1))) > 0
+    if has_repeats:
         warn_of_missing_iterations(run)
 
 
@@ -348,14 +353,6 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
         raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")
     check_choice("gaps", gaps)
-
-
-def _has_repeats(frame: Frame) -> bool:
-    results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
-    if isinstance(results, nw.DataFrame):
-        return bool(results.select("query_id", "doc_id").is_duplicated().any())
-    times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-    return bool(len(collect(times.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:

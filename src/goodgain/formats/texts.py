@@ -32,9 +32,18 @@ def read_queries(source: Any) -> pl.DataFrame:
     [('q1', 'when was the dam built', None)]
     """
     is_id = isinstance(source, (str, os.PathLike)) and not exists(source)
-    data_set = _read_data_set(str(source)) if is_id else None
+    data_set = load_data_set(str(source)) if is_id else None
+    if data_set is not None:
+        if not data_set.has_queries():
+            raise InputError(f"{source}: this ir_datasets data set has no queries. Give one that has, or a file")
+        found = []
+        for query in data_set.queries_iter():
+            fields = query._asdict()
+            text = fields.get("text") or fields.get("title") or query.default_text()
+            found.append((query.query_id, text, fields.get("description")))
+        source = pl.DataFrame(found, schema=["query_id", "text", "description"], orient="row")
     columns = ("query_id", "text", "description", *_QUERY_TEXT)
-    frame, rows = open_texts(source if data_set is None else data_set, columns, "the queries")
+    frame, rows = open_texts(source, columns, "the queries")
     name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
     description = {name: name for name in ("description",) if name in frame.columns}
     texts = _check_texts(frame, {"query_id": "query_id", "text": name} | description, rows)
@@ -118,21 +127,6 @@ def _read_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
             raise InputError(f"{at} has half a character (a lone surrogate) in its text. Write it in UTF-8") from None
     texts = [None if text is None else str(text) for text in source.values()]
     return pl.DataFrame({key: [*map(str, source)], "text": texts}, schema={key: pl.String, "text": pl.String})
-
-
-def _read_data_set(name: str) -> pl.DataFrame | None:
-    """Return the queries of a data set of ir_datasets; None if there is no such data set."""
-    dataset = load_data_set(name)
-    if dataset is None:
-        return None
-    if not dataset.has_queries():
-        raise InputError(f"{name}: this ir_datasets data set has no queries. Give one that has, or a file")
-    rows = []
-    for query in dataset.queries_iter():
-        fields = query._asdict()
-        text = fields.get("text") or fields.get("title") or query.default_text()
-        rows.append((query.query_id, text, fields.get("description")))
-    return pl.DataFrame(rows, schema=["query_id", "text", "description"], orient="row")
 
 
 def load_data_set(dataset_id: str) -> Any:

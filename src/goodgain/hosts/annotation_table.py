@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.counting.joined_addresses import join_addresses
 from goodgain.dedup import deduplicate
-from goodgain.dedup.reissued_ids import find_reissued_ids
+from goodgain.dedup.deduplication import find_reissued_ids
 from goodgain.errors import GoodgainError, InputError, notice
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats.qrels import load_qrels

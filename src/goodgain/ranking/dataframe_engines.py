@@ -9,8 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+from goodgain.files.bad_rows import Frame
 
 
 def to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
@@ -34,16 +33,27 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 
 def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
-    """Move judgments, or other small tables, to the engine of the run, to join them there.
-
-    Raises:
-        InputError: rows cannot be moved to this engine.
-    """
+    """Move judgments, or other small tables, to the engine of the run, to join them there."""
     if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
         rows_there = to_lazy(rows)
         if not isinstance(run, nw.LazyFrame) or _can_join(run, rows_there):
             return rows_there
-    return to_lazy(nw.from_native(_move(run, collect(rows))))
+    small: Any = collect(rows)
+    if run.implementation.is_polars():
+        small = small.lazy()
+    elif run.implementation.is_pandas():
+        small = small.to_pandas()
+    elif run.implementation.is_pyarrow():
+        small = small.to_arrow()
+    elif run.implementation.is_duckdb():
+        small = _move_to_duckdb(run.to_native(), small)
+    elif _is_spark(run):
+        small = run.to_native().sparkSession.createDataFrame(small.to_arrow())
+    else:
+        raise InputError(
+            f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
+        )
+    return to_lazy(nw.from_native(small))
 
 
 def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
@@ -62,22 +72,6 @@ def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
 
 def _is_spark(frame: Frame) -> bool:
     return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
-
-
-def _move(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
-    if run.implementation.is_polars():
-        return small.lazy()
-    if run.implementation.is_pandas():
-        return small.to_pandas()
-    if run.implementation.is_pyarrow():
-        return small.to_arrow()
-    if run.implementation.is_duckdb():
-        return _move_to_duckdb(run.to_native(), small)
-    if _is_spark(run):
-        return run.to_native().sparkSession.createDataFrame(small.to_arrow())
-    raise InputError(
-        f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
-    )
 
 
 def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:

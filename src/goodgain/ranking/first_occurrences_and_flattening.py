@@ -36,12 +36,8 @@ def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[A
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
     """Return whether a query has one iteration and no repeats: then its rows, ranks and scores stay unchanged.
 
-    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library.
-
-    Args:
-        one_iteration: whether the query has one iteration.
-        results: the number of its results, with repeats.
-        kept: the number of its first occurrences.
+    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library: whether a query has one
+    iteration, the number of its results with repeats, and the number of its first occurrences.
     """
     return one_iteration & (results == kept)
 
@@ -58,10 +54,6 @@ class Orders(NamedTuple):
     contradicting: int = 0
     by_score: int = 0
     several: int = 0
-
-    def plus(self, other: Orders) -> Orders:
-        """Return the sums of two parts of a run."""
-        return Orders(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,6 @@ class FirstOccurrences:
 
     @property
     def orders(self) -> Orders:
-        """How ranks and scores order the queries."""
         rising, by_score, length = (
             self.queries.get_column(name).to_numpy() for name in ("rising", "by_score", "length")
         )
@@ -124,7 +115,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     >>> {order: "".join(find_first_occurrences(run, order).rows["doc_id"]) for order in ORDERS}
     {'seen': 'abcde', 'interleaved': 'abdce', 'last': 'ade'}
     """
-    check_order(order)
+    check_choice("order", order)
     query, query_ids = number_queries(run.get_column("query_id"))
     rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
     key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
@@ -150,11 +141,6 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     # Grouping the documents query by query takes Polars a third of the time of grouping all at once.
     is_first = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
     return FirstOccurrences(results.filter(results.select(is_first).to_series()), queries, iterations)
-
-
-def check_order(order: str) -> None:
-    """Raise `InputError` unless the order is one of `ORDERS`."""
-    check_choice("order", order)
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -14,11 +14,11 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import notice
+from goodgain.options import check_choice
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.first_occurrences_and_flattening import (
     PLACED_BY,
     Orders,
-    check_order,
     find_first_rows,
     flatten_columns,
     keeps_scores,
@@ -40,7 +40,7 @@ Lazy = nw.LazyFrame[Any]
 
 def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
     """Return the ranking of a run as a lazy frame of its engine: the columns of the run, rank and score."""
-    check_order(order)
+    check_choice("order", order)
     firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
     placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
     whole = _has_whole_ranks(run)
@@ -54,11 +54,7 @@ def tabulate_on_engine(
 ) -> RankingTable:
     """Return the ranking table of a run, as a lazy frame of the same engine: nothing is collected.
 
-    Args:
-        run: query_id, iteration, doc_id, and possibly rank and score.
-        judgments: the labels; they are moved to the engine.
-        order: one of `ORDERS`.
-        positions: the orders of tied documents that are needed in addition to trec_eval's.
+    The judgments are moved to the engine. `positions` are those of `tabulate_ranking`.
     """
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
@@ -85,7 +81,10 @@ def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
-    found = _add_keeps(firsts, nw.lit(True)).with_columns(score=score, single=_round_to_single(score))
+    # Scores as 32-bit floats: too large ones become infinite, as in trec_eval. Some engines refuse to cast these.
+    high = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf))
+    single = high.when(score < -_LARGEST_SINGLE).then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
+    found = _add_keeps(firsts, nw.lit(True)).with_columns(score=score, single=single)
     for name in PLACED_BY[order]:
         found = found.with_columns(nw.when(~keeps).then(nw.col(name)).alias(name))
     for name in names:
@@ -96,12 +95,6 @@ def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
         found = found.with_columns(by_score=nw.when(keeps).then(by_score)).with_columns(place=_place(order, "by_score"))
         found = found.with_columns(nw.when(keeps).then(position).otherwise(nw.col("place")).alias(name))
     return found
-
-
-def _round_to_single(score: nw.Expr) -> nw.Expr:
-    """Return scores as 32-bit floats; too large ones become infinite, as in trec_eval. Some engines refuse this cast."""
-    high = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf))
-    return high.when(score < -_LARGEST_SINGLE).then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
 
 
 def warn_of_order(run: Lazy, *, order: str) -> None:
@@ -121,7 +114,6 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
-    """Give a notice if doc_ids decide the order of results."""
     if results:
         reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
         notice(
@@ -130,11 +122,9 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 
 
 def _find_firsts(run: Lazy, order: str) -> Lazy:
-    """Find the first occurrences of a run.
+    """Find the first occurrences of a run: query_id, doc_id, times, score, `PLACED_BY[order]`, iteration, rank, tag.
 
-    Returns:
-        query_id, doc_id, times (how often the document occurs), score, the columns of `PLACED_BY[order]`, iteration,
-        rank, tag.
+    times is how often the document occurs.
     """
     results = _take_results(run, order)
     if order == "interleaved":

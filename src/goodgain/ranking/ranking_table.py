@@ -72,10 +72,7 @@ class Judgments:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return one row per query by number: query, query_id, NumJudged (its labels), and `NumRel(rel=...)`.
-
-        There is one column `NumRel(rel=...)` for each of `rels`; it counts the labels of at least rel.
-        """
+        """Return query, query_id, NumJudged (its labels), and for each of `rels` `NumRel(rel=...)`: labels of at least rel."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
@@ -85,11 +82,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query: query, k, relevance of the labels above 0, descending.
-
-        Args:
-            gains: label -> its replacement, applied first.
-        """
+        """Return the ideal ranking of each query: query, k, relevance of the labels above 0 after `gains`, descending."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -163,10 +156,7 @@ def tabulate_first_occurrences(
     A query that keeps its scores may have them in any order, and tied. Any other has the scores n, n-1, ..., 1, so the
     place of a document is its position.
 
-    Args:
-        firsts: the first occurrences.
-        relevance: the label of each, null without one: `judgments.look_up(firsts)`.
-        judgments, positions, unjudged: as in `tabulate_ranking`.
+    `relevance` has the label of each, null without one: `judgments.look_up(firsts)`.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.dedup.deduplication import ReissuedId, find_reissued_ids
 from goodgain.dedup.pages_of_ids import is_one_time
-from goodgain.dedup.reissued_ids import ReissuedId, find_reissued_ids
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import stem
 from goodgain.files.writing import (
