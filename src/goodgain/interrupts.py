@@ -1,7 +1,5 @@
 """Ends the program at Ctrl-C while it is imported, which takes a second. Once it runs, it handles signals itself."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The options that several analyses share, each declared once. `--help` and the checks of choices follow from here."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from contextvars import ContextVar

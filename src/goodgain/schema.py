@@ -1,7 +1,5 @@
 """The tables between the packages of goodgain: their columns and types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

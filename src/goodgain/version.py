@@ -1,7 +1,5 @@
 """The version of the package, in one place: builds and signatures read it here."""
 
-from __future__ import annotations
-
 __version__ = "0.3.0"
 
 

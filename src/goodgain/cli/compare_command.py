@@ -1,7 +1,5 @@
 """The command compare: reads the runs, prints the comparison, and checks requirements."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command evaluate: scores one run, or several with -m."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

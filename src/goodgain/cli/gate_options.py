@@ -1,7 +1,5 @@
 """The options of a gate for continuous integration: the required lines, and the reports on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The commands ledger (what each iteration of each query found) and curve (the mean of measures at each iteration)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

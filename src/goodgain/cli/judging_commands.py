@@ -1,7 +1,5 @@
 """The commands pool and judge: a sheet of unjudged documents, and one qrels from the grades of several judges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

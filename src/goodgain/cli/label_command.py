@@ -1,7 +1,5 @@
 """The command label: asks language models for grades of unjudged documents."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The commands convert and dedup: from agents' logs to runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from glob import glob

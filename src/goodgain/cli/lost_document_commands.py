@@ -1,7 +1,5 @@
 """The commands explain and funnel: where and why good documents were lost."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the program says beside its results: notices, progress, and one sentence and an exit status for every error."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Prints frames and values of measures in the requested form."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

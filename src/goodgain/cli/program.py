@@ -3,8 +3,6 @@
 Commands print results on stdout, and everything else on stderr.
 """
 
-from __future__ import annotations
-
 import gc
 import shutil
 import sys

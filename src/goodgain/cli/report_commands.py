@@ -1,7 +1,5 @@
 """The commands report (a page of what compare, curve and explain find) and annotate (scores beside the traces)."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

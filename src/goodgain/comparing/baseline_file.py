@@ -3,8 +3,6 @@
 The first line is a JSON object about the system; each other line has query_id, replicate, measure and value.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence

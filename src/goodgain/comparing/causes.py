@@ -4,8 +4,6 @@ The amounts of the documents add up to the difference of a query, because CG, Nu
 of all good documents are sums over documents.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

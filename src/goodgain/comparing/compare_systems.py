@@ -1,7 +1,5 @@
 """Compares systems: scores them, arranges one value per query and system, and tests each pair."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The notes of a comparison: warnings where its numbers can mislead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple

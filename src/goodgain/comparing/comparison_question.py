@@ -1,7 +1,5 @@
 """What a comparison is asked: its measures, pairs, lines and options, checked before any run is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Bounds on the difference of two systems: how far labels of the unjudged results could move it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

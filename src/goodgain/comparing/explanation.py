@@ -1,7 +1,5 @@
 """Explains a difference of two systems: its causes by documents, the queries that changed most, and their searches."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

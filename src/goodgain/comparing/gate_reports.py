@@ -1,7 +1,5 @@
 """Reports of a gate: JUnit XML for continuous integration, a Markdown comment for a bot, an `AssertionError` for pytest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

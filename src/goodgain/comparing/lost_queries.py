@@ -1,7 +1,5 @@
 """Queries that were lost: those that a run lacks, and those that broke off in it; how they count, and the notes on them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress

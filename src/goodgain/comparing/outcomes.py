@@ -1,7 +1,5 @@
 """Outcomes of systems beside search measures: whether a task was solved, and whether better search goes with it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Means and pairs of systems: one row per measure and pair, with p-values, verdict and costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations

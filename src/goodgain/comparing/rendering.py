@@ -1,7 +1,5 @@
 """How numbers are written: with decimals, a sign, an interval, or as a number of queries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

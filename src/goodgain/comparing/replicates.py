@@ -4,8 +4,6 @@ The functions are pure. A matrix of replicates has a row per run and a column pe
 All tests are over queries, never over query x replicate: the values of a query are averaged first.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from functools import cache

@@ -3,8 +3,6 @@
 A line is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * number]) ['significant'].
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

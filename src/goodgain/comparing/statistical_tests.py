@@ -4,8 +4,6 @@ The tests are pure functions over matrices with a row per pair of systems and a 
 zero, p is 1 by definition. A p that does not exist (one query; for the t-test, differences without spread) is NaN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count

@@ -1,7 +1,5 @@
 """The use of the documents that were found: how many were returned, opened and cited, and where good ones got lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Joins ids that spell the address of one web page in several ways, in the runs and qrels of one call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace

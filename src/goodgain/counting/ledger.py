@@ -4,8 +4,6 @@ The ledger has one row per (query, iteration), the pools one row per judged quer
 run, on any engine that narwhals supports. Polars does the rest on their small results.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

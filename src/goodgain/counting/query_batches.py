@@ -1,7 +1,5 @@
 """Splits a run into batches of whole queries, each with its tally and, on request, its ranking."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Opens runs for scoring: reads small ones at once, and large files in blocks of queries."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import suppress

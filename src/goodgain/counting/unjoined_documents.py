@@ -1,7 +1,5 @@
 """Finds documents of a run that lack a judgment because the qrels have them under another id."""
 
-from __future__ import annotations
-
 import re
 
 import narwhals as nw

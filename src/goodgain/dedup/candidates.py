@@ -1,7 +1,5 @@
 """Phase 1: gives each record keys, and pairs the records that share a key, up to a limit per key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -3,8 +3,6 @@
 The same steps find doc_ids that stand for several documents of a query, as when a tool numbers the hits of each search 1, 2, 3.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace

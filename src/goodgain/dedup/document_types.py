@@ -3,8 +3,6 @@
 A new type is one `DocumentType` in `_ROWS`; a field that is not plain text also needs an entry in `_FIELD_KINDS`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

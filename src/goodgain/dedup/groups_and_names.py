@@ -4,8 +4,6 @@ All results of a group, a document, get the strongest name of any of them. Names
 machine.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections import defaultdict

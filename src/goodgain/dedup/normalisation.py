@@ -1,7 +1,5 @@
 """Normalises texts, and the values of ids and fields according to their kinds."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The web pages whose addresses ids spell."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import reduce

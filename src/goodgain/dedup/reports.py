@@ -1,7 +1,5 @@
 """Reports on a deduplication: its numbers, its agreement with given groups, and why results are one document or two."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 It holds in every query in which both names occur, and before all rules.
 """
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -3,8 +3,6 @@
 The tables say which parameters select a page and which only track its visitor.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Each identity is one declaration. The tests of its examples and its row in docs/reference/web_identities.md follow from it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Comparisons and explanations of an experiment; they load more than scores need."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

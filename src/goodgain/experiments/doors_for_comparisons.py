@@ -1,7 +1,5 @@
 """Functions that compare, explain and report: each makes an experiment for one analysis."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

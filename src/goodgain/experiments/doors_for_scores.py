@@ -1,7 +1,5 @@
 """Functions that score and count: each makes an experiment for one analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 

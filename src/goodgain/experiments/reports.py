@@ -1,7 +1,5 @@
 """The report of an experiment."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

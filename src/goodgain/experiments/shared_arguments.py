@@ -1,7 +1,5 @@
 """The shared options of functions, as types for editors and as the parameters and sentences that `goodgain.options` declares."""
 
-from __future__ import annotations
-
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Each is made once, and kept with its notices by a key of the options that it depends on.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Reads CSV and TSV files with a header: their values as text, then the columns of a table."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Escapes texts for display: ids and names may contain commands to a terminal, a spreadsheet or a browser."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 

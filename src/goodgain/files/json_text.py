@@ -1,7 +1,5 @@
 """Parses JSON text: fast, to a limited depth, with the NaN that Python writes; and reads JSON and JSON Lines into columns."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ All raise `InputError` with the name of the file: it cannot be read, became shor
 too long, or its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """Reads and writes files of results: Parquet, or JSON Lines with ids and fields as plain objects."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads tables: a file by the ending of its name, or a frame; its columns are found by name, cast and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables on a terminal: a narrow one shortens names and leaves out columns, and breaks no word and no number."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO

@@ -1,7 +1,5 @@
 """Reads TREC text (fields separated by white space) into columns: fast if all lines are clean, else line by line."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 A file that cannot be written raises `InputError`; inside this module it is an `OSError`.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gzip

@@ -1,7 +1,5 @@
 """Opens a run or qrels (a file, frame, dict or named tuples) as columns with our types, found by the user's names and synonyms."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A digest of eight hexadecimal digits that identifies a table, whatever the order of its rows."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any

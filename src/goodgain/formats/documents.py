@@ -1,7 +1,5 @@
 """Chunks to documents: replaces the ids of chunks by those of their documents, in a run and in qrels."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The label of each document: null labels, column 2 of qrels, contradictory labels, and grades of nuggets."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

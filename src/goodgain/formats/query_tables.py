@@ -1,7 +1,5 @@
 """Tables with values of queries beside runs and qrels: groups, outcomes of systems, uses of documents, costs."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import defaultdict

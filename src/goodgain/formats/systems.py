@@ -1,7 +1,5 @@
 """The systems of a call: name -> run, or name -> several runs of one system (replicates)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

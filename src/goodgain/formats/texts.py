@@ -1,7 +1,5 @@
 """Texts of queries and documents, from files, frames, dicts and ir_datasets; and the data sets of ir_datasets."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

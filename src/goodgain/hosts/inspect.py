@@ -3,8 +3,6 @@
 `inspect score run.eval --scorer goodgain/goodgain -S qrels=qrels.txt -S measures=nCG@3` scores an existing log.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Writes annotations to Langfuse as scores, through its REST interface."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client

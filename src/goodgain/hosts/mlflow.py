@@ -1,7 +1,5 @@
 """A scorer for `mlflow.genai.evaluate`, which scores the searches of traces, and comparisons as runs of MLflow."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import nullcontext

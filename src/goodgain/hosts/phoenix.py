@@ -1,7 +1,5 @@
 """Writes annotations to a server of Phoenix, through its client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

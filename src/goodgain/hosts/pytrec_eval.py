@@ -3,8 +3,6 @@
 pytrec_eval is compiled C and cannot register measures. This class asks it for trec_eval's measures, and adds ours.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scores one trace at a time, as the hosts of agents hand them out: reads its searches, and scores its query."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple

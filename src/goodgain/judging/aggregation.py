@@ -1,7 +1,5 @@
 """One label per document from the grades of several judges, and labels of one scale as labels of another."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Whether a model's labels lead to people's conclusions: the order of systems, one system's mean, the difference of two."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The tools: Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Grades in long form, from any number of files and frames: one row per (query, document, judge)."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Every category of a scale counts, even if no judge used it. A coefficient that is 0/0 is None.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pools: the unjudged documents that several runs found near the top of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random

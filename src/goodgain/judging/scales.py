@@ -1,7 +1,5 @@
 """Scales of grades, and maps from one scale to another: a table of grades, or thresholds."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a job may spend: hard limits of calls and tokens, and how many of them in a minute."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """The calls of a job: several at once, a trial first, each answer in the journal before it is counted."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

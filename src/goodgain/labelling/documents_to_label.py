@@ -1,7 +1,5 @@
 """The documents that a language model grades, each with its query and the shown text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The key of an endpoint and other secrets: read from the environment, sent as they are, hidden in every text."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

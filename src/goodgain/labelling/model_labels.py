@@ -1,7 +1,5 @@
 """Labels from language models: `label`, the steps of its job, which the command takes one by one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

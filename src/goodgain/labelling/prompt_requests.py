@@ -1,7 +1,5 @@
 """What is sent for one document: the prompt with its query and text, the parameters, and the key of its answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Measures that need a table beside run and qrels: the search strings, or the costs. Each is one declaration."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from functools import partial

@@ -4,8 +4,6 @@ A measure has bounds if it counts an unjudged result like the label 0, and its v
 value itself is the lower bound, and the value with every unjudged result at the largest label is the upper one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and the numbe
 ir_measures compute its other measures.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

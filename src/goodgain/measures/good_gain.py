@@ -5,8 +5,6 @@ The value at iteration i is an expression over ledger and pools: R, UR, ... are 
 expression holds at any later i. A query without a search has i = 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Computes the good-gain measures from ledger and pools: at a cutoff, at every iteration, and batch by batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property

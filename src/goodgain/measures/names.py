@@ -1,7 +1,5 @@
 """Names of measures: lists them, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

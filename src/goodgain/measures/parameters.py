@@ -4,8 +4,6 @@ ir_measures declares types, choices and required parameters, but checks them wit
 limits come from the definitions of measures, and from providers that silently compute something else for some values.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Computes measures over one ranking from the ranking table and the judgments."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

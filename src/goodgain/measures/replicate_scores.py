@@ -1,7 +1,5 @@
 """Averages the scores of several runs of one system (replicates) query by query."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """DCG, RBP and the cube test of TREC Dynamic Domain over a whole session: each measure is one declaration."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Engines: moves rows between libraries and databases (Polars, pandas, DuckDB, Spark ...)."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

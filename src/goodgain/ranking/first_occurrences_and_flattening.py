@@ -4,8 +4,6 @@ The ledger counts first occurrences, and they make the one classic ranking of a 
 for every engine: `find_first_occurrences` applies them in memory, `ranking_on_engines` elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

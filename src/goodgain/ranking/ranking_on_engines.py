@@ -4,8 +4,6 @@ The rules are those of `first_occurrences_and_flattening`. One group-by reduces 
 sort, so they get only first occurrences; they get all rows only if ranks could contradict scores.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The ranking table: position and label of each document of a ranking, and the judgments of each query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What analyses of iterations count: ledgers and pools of each run, and of each system with its runs together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

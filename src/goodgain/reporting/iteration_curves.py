@@ -1,7 +1,5 @@
 """Curves: the mean of each measure at every iteration, or at every spend, for several systems."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice

@@ -1,7 +1,5 @@
 """The ledger and curves in a notebook: tables with pictures."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing is computed here: the numbers are those of `compare`, `explain` and the ledger.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The pictures of a report: plots as SVG without styles of their own, so that they follow the colours of the page."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the page of a report says, in fixed sentences: the headline and its tiles, which system is better at what, the doubts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Curves of interpolated precision over recall, for several systems."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Literal

@@ -1,7 +1,5 @@
 """What searches cost: what a query has spent with each iteration, the values of measures at a spend, and the tables of a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

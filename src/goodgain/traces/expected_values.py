@@ -1,7 +1,5 @@
 """Checks the values in a log: each function returns the value with its type, or raises an error that names the place."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime

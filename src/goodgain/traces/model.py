@@ -7,8 +7,6 @@ The classes are msgspec structs, because every result is one: named tuples and d
 never form cycles, so the garbage collector need not track them (`gc=False`), which saves a tenth of the time.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a log records about the outcome of a task: scores, rewards and feedback, as numbers by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

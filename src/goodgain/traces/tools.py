@@ -1,7 +1,5 @@
 """Decides whether a tool searches or opens documents, by the table of known names, else by words; finds queries."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

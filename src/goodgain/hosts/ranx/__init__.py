@@ -13,8 +13,6 @@ measures, and pass everything else to the originals.
 np.float64(0.5)
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Draws bars: what each iteration found, when queries stopped, and how two systems differ in each query."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any

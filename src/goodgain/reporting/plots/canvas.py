@@ -5,8 +5,6 @@ differ in marker and line style, for grey print. Fonts and the colour of text fo
 style, our figures are transparent, and a grey that reads on white and on dark pages replaces black.
 """
 
-from __future__ import annotations
-
 import io
 import textwrap
 from collections.abc import Callable, Collection, Sequence

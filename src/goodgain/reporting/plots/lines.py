@@ -1,7 +1,5 @@
 """Draws lines: a measure over iterations or over what was spent, and precision over recall."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

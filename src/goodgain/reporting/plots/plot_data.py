@@ -1,7 +1,5 @@
 """What each plot draws, from the frames that goodgain returns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

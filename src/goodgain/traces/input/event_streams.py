@@ -4,8 +4,6 @@ The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Me
 Vercel AI SDK, and deer-flow.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import accumulate
 from typing import Any, NamedTuple

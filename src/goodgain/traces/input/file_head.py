@@ -1,7 +1,5 @@
 """The beginning of a file, used to recognise its format: 256 KiB, or more if it begins with long texts."""
 
-from __future__ import annotations
-
 import re
 from functools import cached_property
 from typing import Any

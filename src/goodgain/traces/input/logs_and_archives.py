@@ -4,8 +4,6 @@ A log in a known format may also be wrapped: in a HAR recording, in exchanges wi
 All reading of logs goes through here, which limits what a file may unpack to.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 import zipfile

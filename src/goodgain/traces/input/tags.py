@@ -3,8 +3,6 @@
 A pattern such as `<search>.*?</search>` takes quadratic time: it scans the rest of the text at each unclosed `<search>`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ one trace. With an output for each system, a query's results come from several t
 rows are kept on disk until all traces are read.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """Reads agents' traces into frames: results, costs, and uses (which documents were returned, opened and cited)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Literal, overload

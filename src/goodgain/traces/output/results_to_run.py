@@ -1,7 +1,5 @@
 """Makes a run of results: one row per document, ranked within its iteration, and `-` for an iteration without results."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 If results of a query lack ids, or one of its ids stands for several documents, deduplication finds its documents first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field

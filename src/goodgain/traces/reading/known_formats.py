@@ -4,8 +4,6 @@ A format is a module in the folder `formats`, or an object of the entry point gr
 names of `Format`.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Finds which documents a turn opened and which its final answer cites, and connects them with its results."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

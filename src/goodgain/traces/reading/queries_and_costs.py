@@ -1,7 +1,5 @@
 """Turns a trace into queries: chooses its turns and searches, reads their results, and sums up costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The options of `read_traces` and `convert_traces`, checked once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields

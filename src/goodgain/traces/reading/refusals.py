@@ -1,7 +1,5 @@
 """Says why no format claims a file: what it looks like, the format that finds most calls in it, and what shape would count."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace

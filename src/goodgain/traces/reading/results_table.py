@@ -1,7 +1,5 @@
 """Builds the results frame column by column; the values of a search are kept once, and repeated only at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any

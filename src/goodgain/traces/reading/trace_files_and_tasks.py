@@ -1,7 +1,5 @@
 """Finds the files to read, divides them into tasks (small files together), and maps tasks in processes."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

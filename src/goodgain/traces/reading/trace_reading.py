@@ -1,7 +1,5 @@
 """Reads files of traces: opens each log, finds its format, and makes rows of results from its traces, batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """Finds values that look like a search or its results but were not read: none may be lost silently."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

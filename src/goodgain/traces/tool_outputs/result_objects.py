@@ -4,8 +4,6 @@ Keys are compared without case and punctuation: `docId`, `doc_id` and `DocID` ar
 planned once for each set of keys: all results of a tool have the same ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

@@ -4,8 +4,6 @@ A shape turns a value into a list of objects with keys that `result_objects` kno
 list of results under one of many names: `find_lists` finds it without a shape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import chain

@@ -3,8 +3,6 @@
 The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import chain

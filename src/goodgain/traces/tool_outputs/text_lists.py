@@ -5,8 +5,6 @@ function reads a line a fixed number of times. A list must begin the text or fol
 a list.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 Each reader returns the value and the text around it, or None.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable
