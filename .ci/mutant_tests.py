@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -32,6 +34,7 @@ SLOWER, UNKNOWN, START = 10, 60, 20
 #: All cases of a test, against those of `make test`. A busy machine waits so many times the seconds of the processor.
 MORE_CASES, WAITING = 10, 20
 MOST_MEMORY = 8 * 2**30
+NOTHING = re.compile(r"(?!)")
 
 
 class Outcome(NamedTuple):
@@ -42,14 +45,34 @@ class Outcome(NamedTuple):
     passed: dict[str, tuple[float, list[str]]]
 
 
+class Place(NamedTuple):
+    """Where a change is, and the words that a test of it may have in its text."""
+
+    module: str
+    function: str
+    words: re.Pattern[str]
+
+
+def weigh_words(words: re.Pattern[str], text: str) -> int:
+    """Return how much a text is about the words: a sentence counts ten times."""
+    return sum(10 if " " in word else 1 for word in words.findall(text))
+
+
 class Recorder:
-    """Chooses the tests of a run, cheap ones first, and writes down what each takes and calls.
+    """Chooses the tests of a run, those with the words of the change first, and writes down what each takes and calls.
 
     `known` has what earlier runs found: the seconds of tests that call the changed code, and None for other tests.
     """
 
-    def __init__(self, known: dict[str, float | None], *, only: str = "", everything: bool = False) -> None:
-        self.known, self.only, self.everything = known, only, everything
+    def __init__(
+        self,
+        known: dict[str, float | None],
+        words: re.Pattern[str] = NOTHING,
+        *,
+        only: str = "",
+        everything: bool = False,
+    ) -> None:
+        self.known, self.words, self.only, self.everything = known, words, only, everything
         self.seen: dict[int, CodeType] = {}
         self.passed: dict[str, tuple[float, list[str]]] = {}
         self.failed = ""
@@ -65,8 +88,12 @@ class Recorder:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         chosen = [item for item in items if self._is_wanted(item.nodeid)]
         files = list(dict.fromkeys(item.nodeid.partition("::")[0] for item in chosen))
-        seconds = {item.nodeid: self.known.get(item.nodeid) for item in chosen}
-        items[:] = sorted(chosen, key=lambda x: (files.index(x.nodeid.partition("::")[0]), seconds[x.nodeid] or 1.0))
+        weights = {item: weigh_words(self.words, self._read(item)) for item in chosen}
+        seconds = {item: self.known.get(item.nodeid) or 1.0 for item in chosen}
+        items[:] = sorted(chosen, key=lambda x: (files.index(x.nodeid.partition("::")[0]), -weights[x], seconds[x]))
+
+    def _read(self, item: pytest.Item) -> str:
+        return inspect.getsource(item.function) if isinstance(item, pytest.Function) else ""
 
     def _is_wanted(self, name: str) -> bool:
         if self.only:
@@ -149,7 +176,7 @@ def _run(copy: Path, files: list[str], recorder: Recorder, limit: int) -> None:
     os.environ["PYTHONPATH"] = f"{copy / 'src'}{os.pathsep}{copy}"
     os.environ["GOODGAIN_TESTS"] = "all" if recorder.everything else ""
     sys.path[:0] = [str(copy / "src"), str(copy)]
-    with open(os.devnull, "r+b") as nothing:
+    with Path(os.devnull).open("r+b") as nothing:
         for stream in (0, 1, 2):
             os.dup2(nothing.fileno(), stream)
     options = ["-x", "-q", "-n", "0", "-m", "not spark", "-p", "no:cacheprovider", "--tb=no"]
@@ -190,15 +217,15 @@ class Calls:
         self.kept.write_text(json.dumps(self.files))
 
 
-def try_tests(copy: Path, calls: Calls, files: list[str], place: tuple[str, str], *, everything: bool) -> Outcome:
+def try_tests(copy: Path, calls: Calls, files: list[str], place: Place, *, everything: bool) -> Outcome:
     """Run the tests of files that call the function at `place`, or that no run has seen yet."""
-    known = {name: x for file in files for name, x in calls.find_known(file, *place).items()}
+    known = {name: x for file in files for name, x in calls.find_known(file, place.module, place.function).items()}
     seconds = sum(x or 0.0 for x in known.values()) * (MORE_CASES if everything else 1)
     limit = START + SLOWER * seconds + UNKNOWN * sum(not calls.of(file)["whole"] for file in files)
     if everything:
         bases = {name.partition("[")[0] for name, x in known.items() if x is not None}
         known = {name: x for name, x in known.items() if name.partition("[")[0] not in bases}
-    outcome = run_tests(copy, files, Recorder(known, everything=everything), limit)
+    outcome = run_tests(copy, files, Recorder(known, place.words, everything=everything), limit)
     if not everything:
         calls.add(files, outcome)
     return outcome

@@ -23,10 +23,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 sys.path.insert(0, str(Path(__file__).parent))
-from mutant_tests import Calls, Recorder, find_seconds, import_packages, run_tests, try_tests
+from mutant_tests import Calls, Place, Recorder, find_seconds, import_packages, run_tests, try_tests, weigh_words
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("measures", "counting", "ranking", "comparing", "dedup", "formats", "judging", "reporting")
@@ -68,6 +68,8 @@ STEPS |= {"casefold", "reverse", "rstrip", "lstrip", "head", "distinct", "drop"}
 ENDINGS = ("noticed", "no end", "survived", "fails anyway")
 #: Files of the first run, of those that name the module or its functions most.
 AT_ONCE = 3
+#: Of a file that no run has ended.
+UNKNOWN_SECONDS = 10.0
 
 
 class Change(NamedTuple):
@@ -101,18 +103,18 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _walk(child)
 
 
-Place = tuple[int, int]
+Point = tuple[int, int]
 
 
-def _start(node: ast.expr | ast.stmt) -> Place:
+def _start(node: ast.expr | ast.stmt) -> Point:
     return node.lineno, node.col_offset
 
 
-def _end(node: ast.expr | ast.stmt) -> Place:
+def _end(node: ast.expr | ast.stmt) -> Point:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     """Yield the changes of one node: from, to, and the new text."""
     match node:
         case ast.BinOp(left=a, op=op, right=b):
@@ -144,7 +146,7 @@ def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Place, Place
             yield from _change_call(node, lines)
 
 
-def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     a, b, *_ = [*node.args, None, None]
     words = _is_text(a) and _is_text(b)
     if a and b and not words and not any(isinstance(x, ast.Starred | ast.JoinedStr) for x in (a, b)):
@@ -160,7 +162,7 @@ def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Place, Plac
                 yield _end(value), _end(node), ""
 
 
-def _change_operator(a: ast.expr, op: ast.AST, b: ast.expr, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_operator(a: ast.expr, op: ast.AST, b: ast.expr, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     if type(op) not in OPERATORS or (isinstance(op, ast.Add) and (_is_text(a) or _is_text(b))):
         return
     old, new = OPERATORS[type(op)]
@@ -177,7 +179,7 @@ def _text(node: ast.expr, lines: list[str]) -> str:
     return _cut(_start(node), _end(node), lines)
 
 
-def _cut(a: Place, b: Place, lines: list[str]) -> str:
+def _cut(a: Point, b: Point, lines: list[str]) -> str:
     part = [line.encode() for line in lines[a[0] - 1 : b[0]]]
     part[-1] = part[-1][: b[1]]
     part[0] = part[0][a[1] :]
@@ -199,39 +201,50 @@ def change_text(source: bytes, change: Change) -> bytes:
 # The tests
 
 
-def find_function(change: Change) -> tuple[str, str]:
-    """Return the module of a change, and the function or method it is in, or an empty name."""
+def find_function(change: Change) -> tuple[str, str, ast.AST]:
+    """Return the module of a change, and the function or method it is in: an empty name and the module if in none."""
     source = change.path.read_bytes()
     line = source[: change.start].count(b"\n") + 1
     names: list[str] = []
-    body: list[ast.stmt] = ast.parse(source).body
-    while inner := [x for x in body if isinstance(x, ast.FunctionDef | ast.ClassDef) and _has(x, line)]:
-        names.append(inner[0].name)
-        if isinstance(inner[0], ast.FunctionDef):
-            return str(change.path.relative_to(ROOT / "src/goodgain")), ".".join(names)
-        body = inner[0].body
-    return str(change.path.relative_to(ROOT / "src/goodgain")), ""
+    around: ast.AST = ast.parse(source)
+    module = str(change.path.relative_to(ROOT / "src/goodgain"))
+    while inner := [x for x in ast.iter_child_nodes(around) if _has(x, line)]:
+        around = inner[0]
+        names.append(around.name)
+        if isinstance(around, ast.FunctionDef):
+            return module, ".".join(names), around
+    return module, "", around
 
 
-def _has(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
+def _has(node: ast.AST, line: int) -> TypeGuard[ast.FunctionDef | ast.ClassDef]:
+    return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def find_words(change: Change) -> re.Pattern[str]:
+    """Return what a test of a change may have in its text: names of the module and its functions, the function's sentences."""
+    _, function, around = find_function(change)
+    top = ast.parse(change.path.read_bytes()).body
+    public = {node.name for node in top if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"}
+    texts = [x.value.strip() for x in ast.walk(around) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+    phrases = [text for text in texts if function and " " in text and "\n" not in text]
+    words = sorted({change.path.stem, *public, *function.split(".")} - {""})
+    return re.compile("|".join([rf"\b{re.escape(word)}\b" for word in words] + [re.escape(text) for text in phrases]))
 
 
 def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
-    """Return the files that may notice a change: its examples, then those that name its function and its module most."""
-    module, function = find_function(change)
-    top = ast.parse(change.path.read_bytes()).body
-    public = {node.name for node in top if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"}
-    named = re.compile(rf"\b({'|'.join(map(re.escape, sorted({change.path.stem, *public, *function.split('.')} - {''})))})\b")
-    folder = copy / "tests" / Path(module).parts[0]
+    """Return the files that may notice a change: its examples, then those that have most of its words, cheap ones first."""
+    module, function, _ = find_function(change)
+    examples, words = str(change.path.relative_to(ROOT)), find_words(change)
+    calls.of(examples)
     counts = {}
-    for file in sorted([*folder.rglob("test_*.py"), *(copy / "tests/evaluation").rglob("test_*.py")]):
-        name = str(file.relative_to(copy))
-        known = calls.find_known(name, module, function).values()
-        cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else 10.0
-        if cost:
-            counts[name] = (-len(named.findall(file.read_text(encoding="utf-8"))), folder not in file.parents, cost)
-    return [str(change.path.relative_to(ROOT)), *sorted(counts, key=lambda name: counts[name])]
+    for folder in (Path(module).parts[0], "evaluation"):
+        for file in sorted((copy / "tests" / folder).rglob("test_*.py")):
+            name = str(file.relative_to(copy))
+            known = calls.find_known(name, module, function).values()
+            cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
+            if cost:
+                counts[name] = -weigh_words(words, file.read_text(encoding="utf-8")), cost
+    return [examples, *sorted(counts, key=lambda name: counts[name])]
 
 
 def try_change(copy: Path, change: Change, calls: Calls, *, most: float, everything: bool) -> tuple[str, str]:
@@ -240,7 +253,8 @@ def try_change(copy: Path, change: Change, calls: Calls, *, most: float, everyth
     source = change.path.read_bytes()
     files = order_files(copy, change, calls)
     stages = [files[:AT_ONCE], *([file] for file in files[AT_ONCE:])]
-    place, tried, began = find_function(change), 0, find_seconds()
+    tried, began = 0, find_seconds()
+    place = Place(*find_function(change)[:2], find_words(change))
     for stage in stages:
         if tried and find_seconds() - began > most:
             break
