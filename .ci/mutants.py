@@ -236,14 +236,14 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
     module, function, _ = find_function(change)
     examples, words = str(change.path.relative_to(ROOT)), find_words(change)
     calls.of(examples)
+    folders = {copy / "tests" / Path(module).parts[0], copy / "tests/evaluation"}
     counts = {}
-    for folder in (Path(module).parts[0], "evaluation"):
-        for file in sorted((copy / "tests" / folder).rglob("test_*.py")):
-            name = str(file.relative_to(copy))
-            known = calls.find_known(name, module, function).values()
-            cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
-            if cost:
-                counts[name] = -weigh_words(words, file.read_text(encoding="utf-8")), cost
+    for file in sorted((copy / "tests").rglob("test_*.py")):
+        name, weight = str(file.relative_to(copy)), weigh_words(words, file.read_text(encoding="utf-8"))
+        known = calls.find_known(name, module, function).values()
+        cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
+        if cost and (weight or folders.intersection(file.parents)):
+            counts[name] = -weight, cost
     return [examples, *sorted(counts, key=lambda name: counts[name])]
 
 
