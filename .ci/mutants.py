@@ -242,8 +242,9 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
         name, weight = str(file.relative_to(copy)), weigh_words(words, file.read_text(encoding="utf-8"))
         known = calls.find_known(name, module, function).values()
         cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
-        if cost and (weight or folders.intersection(file.parents)):
-            counts[name] = -weight, cost
+        nearby = bool(folders.intersection(file.parents))
+        if cost and (weight or nearby):
+            counts[name] = -weight * (3 if nearby else 1), cost
     return [examples, *sorted(counts, key=lambda name: counts[name])]
 
 
