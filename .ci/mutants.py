@@ -3,9 +3,8 @@
     python .ci/mutants.py --seed 7 --count 20 comparing dedup
 
 A change is an operator, a comparison, a number, a condition, `min` for `max`, two exchanged arguments, a dropped step of a
-chain or a dropped statement. Docstrings, annotations and messages stay. The tests of the changed module run: its examples and
-the files that name it or its functions most, its folder, tests/evaluation; then the same files with all their cases. A test
-that notices a change must pass without it.
+chain or a dropped statement. Docstrings, annotations and messages stay. The tests that call the changed function run: examples,
+its folder, tests/evaluation; survivors run them with all their cases. A test that notices a change must pass without it.
 """
 
 from __future__ import annotations
@@ -17,16 +16,17 @@ import itertools
 import os
 import random
 import re
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mutant_tests import Calls, Place, Recorder, find_seconds, import_packages, run_tests, try_tests, weigh_words
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("measures", "counting", "ranking", "comparing", "dedup", "formats", "judging", "reporting")
@@ -64,8 +64,12 @@ STEPS = {
 STEPS |= {"casefold", "reverse", "rstrip", "lstrip", "head", "distinct", "drop"}
 
 
-#: Test files that run first, of those that name the module or its functions.
-NAMING_IT = 5
+#: `noticed`: a test fails with the change and passes without it. `no end`: far slower than without it, so noticed too.
+ENDINGS = ("noticed", "no end", "survived", "fails anyway")
+#: Files of the first run, of those that name the module or its functions most.
+AT_ONCE = 3
+#: Of a file that no run has ended.
+UNKNOWN_SECONDS = 10.0
 
 
 class Change(NamedTuple):
@@ -99,18 +103,18 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _walk(child)
 
 
-Place = tuple[int, int]
+Point = tuple[int, int]
 
 
-def _start(node: ast.expr | ast.stmt) -> Place:
+def _start(node: ast.expr | ast.stmt) -> Point:
     return node.lineno, node.col_offset
 
 
-def _end(node: ast.expr | ast.stmt) -> Place:
+def _end(node: ast.expr | ast.stmt) -> Point:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     """Yield the changes of one node: from, to, and the new text."""
     match node:
         case ast.BinOp(left=a, op=op, right=b):
@@ -142,7 +146,7 @@ def _change_node(node: ast.AST, lines: list[str]) -> Iterator[tuple[Place, Place
             yield from _change_call(node, lines)
 
 
-def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     a, b, *_ = [*node.args, None, None]
     words = _is_text(a) and _is_text(b)
     if a and b and not words and not any(isinstance(x, ast.Starred | ast.JoinedStr) for x in (a, b)):
@@ -158,7 +162,7 @@ def _change_call(node: ast.Call, lines: list[str]) -> Iterator[tuple[Place, Plac
                 yield _end(value), _end(node), ""
 
 
-def _change_operator(a: ast.expr, op: ast.AST, b: ast.expr, lines: list[str]) -> Iterator[tuple[Place, Place, str]]:
+def _change_operator(a: ast.expr, op: ast.AST, b: ast.expr, lines: list[str]) -> Iterator[tuple[Point, Point, str]]:
     if type(op) not in OPERATORS or (isinstance(op, ast.Add) and (_is_text(a) or _is_text(b))):
         return
     old, new = OPERATORS[type(op)]
@@ -175,7 +179,7 @@ def _text(node: ast.expr, lines: list[str]) -> str:
     return _cut(_start(node), _end(node), lines)
 
 
-def _cut(a: Place, b: Place, lines: list[str]) -> str:
+def _cut(a: Point, b: Point, lines: list[str]) -> str:
     part = [line.encode() for line in lines[a[0] - 1 : b[0]]]
     part[-1] = part[-1][: b[1]]
     part[0] = part[0][a[1] :]
@@ -197,96 +201,90 @@ def change_text(source: bytes, change: Change) -> bytes:
 # The tests
 
 
-def find_tests(copy: Path, path: Path) -> list[list[str]]:
-    """Return the tests of a module in two runs: its examples and the files that name it most, then those of its folder."""
-    folder = path.relative_to(ROOT / "src/goodgain").parts[0]
-    top = ast.parse(path.read_bytes()).body
+def find_function(change: Change) -> tuple[str, str, ast.AST]:
+    """Return the module of a change, and the function or method it is in: an empty name and the module if in none."""
+    source = change.path.read_bytes()
+    line = source[: change.start].count(b"\n") + 1
+    names: list[str] = []
+    around: ast.AST = ast.parse(source)
+    module = str(change.path.relative_to(ROOT / "src/goodgain"))
+    while inner := [x for x in ast.iter_child_nodes(around) if _has(x, line)]:
+        around = inner[0]
+        names.append(around.name)
+        if isinstance(around, ast.FunctionDef):
+            return module, ".".join(names), around
+    return module, "", around
+
+
+def _has(node: ast.AST, line: int) -> TypeGuard[ast.FunctionDef | ast.ClassDef]:
+    return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def find_words(change: Change) -> re.Pattern[str]:
+    """Return what a test of a change may have in its text: names of the module and its functions, the function's sentences."""
+    _, function, around = find_function(change)
+    top = ast.parse(change.path.read_bytes()).body
     public = {node.name for node in top if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"}
-    named = re.compile(rf"\b({'|'.join(sorted({path.stem, *public}))})\b")
-    files = sorted(copy.glob("tests/**/test_*.py"))
-    times = {file: len(named.findall(file.read_text(encoding="utf-8"))) for file in files}
-    likely = sorted((file for file in files if times[file]), key=lambda file: -times[file])[:NAMING_IT]
-    rest = [
-        file for where in (folder, "evaluation") for file in files if where in file.parts[-2:] and file not in likely
-    ]
-    first, others = ([str(file.relative_to(copy)) for file in group] for group in (likely, rest))
-    return [[str(path.relative_to(ROOT)), *first], others]
+    texts = [x.value.strip() for x in ast.walk(around) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+    phrases = [text for text in texts if function and " " in text and "\n" not in text]
+    words = sorted({change.path.stem, *public, *function.split(".")} - {""})
+    return re.compile("|".join([rf"\b{re.escape(word)}\b" for word in words] + [re.escape(text) for text in phrases]))
 
 
-def run_tests(copy: Path, tests: list[str], *, everything: bool, limit: float) -> tuple[str, str]:
-    """Return `passed`, `failed` or `no end`, and the first test that failed."""
-    environment = os.environ | {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}", "POLARS_MAX_THREADS": "1"}
-    environment |= {"GOODGAIN_TESTS": "all" if everything else ""}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "not spark",
-        "-p",
-        "no:cacheprovider",
-        "--tb=no",
-        *tests,
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=copy,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 1)),
-    )
-    try:
-        printed, _ = process.communicate(timeout=20 * limit + 20)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "no end", ""
-    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        return "no end", ""
-    if process.returncode in (0, 5):  # 5: there is no test
-        return "passed", ""
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+(?: .*?\])?)", printed, re.M)
-    return "failed", failed[1] if failed else ""
+def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
+    """Return the files that may notice a change: its examples, then those that have most of its words, cheap ones first."""
+    module, function, _ = find_function(change)
+    examples, words = str(change.path.relative_to(ROOT)), find_words(change)
+    calls.of(examples)
+    folders = {copy / "tests" / Path(module).parts[0], copy / "tests/evaluation"}
+    counts = {}
+    for file in sorted((copy / "tests").rglob("test_*.py")):
+        name, weight = str(file.relative_to(copy)), weigh_words(words, file.read_text(encoding="utf-8"))
+        known = calls.find_known(name, module, function).values()
+        cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
+        nearby = bool(folders.intersection(file.parents))
+        if cost and (weight or nearby):
+            counts[name] = -weight * (3 if nearby else 1), cost
+    return [examples, *sorted(counts, key=lambda name: counts[name])]
 
 
-def try_change(copy: Path, change: Change, *, limit: float, everything: bool) -> tuple[str, str]:
-    """Return `noticed`, `survived`, `no end` or `fails anyway`, and by which test or in which selection."""
+def try_change(copy: Path, change: Change, calls: Calls, *, most: float, everything: bool) -> tuple[str, str]:
+    """Return how a change ends (`ENDINGS`), and by which test, or how many files were tried."""
     target = copy / change.path.relative_to(ROOT)
     source = change.path.read_bytes()
-    stages = [
-        (tests, every)
-        for every in ((False, True) if everything else (False,))
-        for tests in find_tests(copy, change.path)
-    ]
-    _write(target, change_text(source, change))
-    spent = _find_cpu()
-    try:
-        for tests, every in stages:
-            if not tests:
-                continue
-            result, test = run_tests(copy, tests, everything=every, limit=limit - _find_cpu() + spent)
-            if result == "no end":
-                return "no end", f"{'all cases of ' if every else ''}{' '.join(tests)}"[:100]
-            if result == "failed":
-                _write(target, source)
-                anyway = test and run_tests(copy, [test], everything=every, limit=limit)[0] != "passed"
-                return ("fails anyway" if anyway else "noticed"), f"{test}{' (all cases)' if every else ''}"
-        return "survived", ""
-    finally:
-        _write(target, source)
+    files = order_files(copy, change, calls)
+    stages = [files[:AT_ONCE], *([file] for file in files[AT_ONCE:])]
+    tried, began = 0, find_seconds()
+    place = Place(*find_function(change)[:2], find_words(change))
+    for stage in stages:
+        if tried and find_seconds() - began > most:
+            break
+        _write(target, change_text(source, change))
+        try:
+            outcome = try_tests(copy, calls, stage, place, everything=everything)
+        finally:
+            _write(target, source)
+        if not outcome.ended:
+            unchanged = try_tests(copy, calls, stage, place, everything=everything)
+            return ("no end" if unchanged.ended else "fails anyway"), " ".join(stage)
+        if outcome.failed:
+            return ("noticed" if passes(copy, calls, outcome.failed, everything) else "fails anyway"), outcome.failed
+        tried += len(stage)
+    return "survived", f"{tried} of {len(files)} files: {' '.join(files[:tried])}"
 
 
-def _find_cpu() -> float:
-    """Return the processor's seconds of the tests so far."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+_passing: dict[str, bool] = {}
+
+
+def passes(copy: Path, calls: Calls, name: str, everything: bool) -> bool:
+    """Tell whether a test passes without a change. A whole file failed if it could not be imported."""
+    file, _, test = name.partition("::")
+    if name not in _passing:
+        _passing[name] = not test or name in calls.of(file)["tests"]
+    if not _passing[name]:
+        outcome = run_tests(copy, [file], Recorder({}, only=name, everything=everything), 600)
+        _passing[name] = outcome.ended and not outcome.failed
+    return _passing[name]
 
 
 _written = int(time.time())
@@ -316,25 +314,30 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip", type=int, default=0, help="changes of the same seed that were tried before")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of a processor for one change")
-    parser.add_argument("--few", action="store_true", help="only the cases of make test")
+    parser.add_argument("--most", type=float, default=60, help="seconds of a processor for one change")
+    parser.add_argument("--few", action="store_true", help="do not try the survivors with all cases")
     options = parser.parse_args()
     paths = [path for name in options.folders for path in _find_files(ROOT / "src/goodgain" / name)]
     changes = list(dict.fromkeys(change for path in paths for change in find_changes(path)))
     random.Random(options.seed).shuffle(changes)
     drawn = list(itertools.islice(filter(is_another_program, changes), options.skip, options.skip + options.count))
     print(f"{len(drawn)} of {len(changes):,} changes of {len(paths)} files, seed {options.seed}", flush=True)
-    counts: dict[str, int] = {}
+    import_packages()
+    results: dict[Change, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        copy_checkout(Path(folder))
-        for change in drawn:
-            began = time.monotonic()
-            result, by = try_change(Path(folder), change, limit=options.limit, everything=not options.few)
-            counts[result] = counts.get(result, 0) + 1
-            _print(change, result, by, time.monotonic() - began)
-    print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))
-    judged = len(drawn) - counts.get("fails anyway", 0)
-    print(f"noticed: {counts.get('noticed', 0) / judged if judged else 0:.0%}")
+        copy_checkout(copy := Path(folder))
+        calls = Calls(copy, ROOT / "build/mutants.json")
+        for everything in (False,) if options.few else (False, True):
+            for change in drawn:
+                if results.get(change, "survived") == "survived":
+                    before = find_seconds()
+                    results[change], by = try_change(copy, change, calls, most=options.most, everything=everything)
+                    _print(change, f"{results[change]}{' (all cases)' * everything}", by, find_seconds() - before)
+    counts = {name: list(results.values()).count(name) for name in ENDINGS}
+    print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    judged = len(results) - counts["fails anyway"]
+    print(f"noticed: {(counts['noticed'] + counts['no end']) / judged if judged else 0:.0%}")
+    print(f"{find_seconds() / max(len(results), 1):.1f} s of the processor for each")
 
 
 def _find_files(path: Path) -> list[Path]:

@@ -239,11 +239,12 @@ def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -
 
 
 def test_the_number_of_queries_in_which_a_system_stopped_is_counted() -> None:
-    """Three of four: neither a yes or no, nor all queries."""
-    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(4)}
-    rows = [(f"q{k}", i, "abc"[i - 1], -float(i)) for k in range(4) for i in (1, 2, 3)]
+    """Three of five: in q0 both search on, and in q4 one has never searched, so it has not stopped."""
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(5)}
+    rows = [(f"q{k}", i, "abc"[i - 1], -float(i)) for k in range(5) for i in (1, 2, 3)]
     on = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "score"], orient="row")
-    short = on.filter((pl.col("iteration") == 1) | (pl.col("query_id") == "q0"))
+    short = on.filter((pl.col("iteration") == 1) | (pl.col("query_id") == "q0"), pl.col("query_id") != "q4")
+    short = pl.concat([short, on.filter(query_id="q4").head(1).with_columns(iteration=None, doc_id=pl.lit("-"))])
     notes = quietly(qrels, {"on": on, "short": short}, "CG@3").notes
     assert any(note.startswith("Before iteration 3 short stopped in 3 queries, while another") for note in notes)
 

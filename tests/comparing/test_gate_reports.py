@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -112,6 +113,17 @@ def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
     text = comment(tmp_path, "-m", "CG SRR SRE", "--iterations", "30", *required)
     assert len(text.splitlines()) <= 60
     assert "**Required lines: 60 failed, 0 held." in text and "50 more: see the log." in text
+    tables = [
+        [line for line in part.splitlines() if line[:2] == "| "][2:] for part in text.split("**What to distrust**")
+    ]
+    assert [len(rows) for rows in tables] == [10, 5 + 2 + 12]  # failed lines; queries, a second header, differences
+
+
+def test_a_comment_shows_six_notes_and_counts_the_others() -> None:
+    labels, runs = many(3)
+    comparison = replace(compare(labels, runs, "SRR@3"), notes=[f"note {k}" for k in range(8)])
+    shown = [line for line in write_comment(comparison, []).splitlines() if line.startswith("- ")]
+    assert shown == [*(f"- note {k}" for k in range(6)), "- 2 more: see the log."]
 
 
 def test_a_comment_shows_questions_searches_and_what_was_spent(tmp_path: Path) -> None:

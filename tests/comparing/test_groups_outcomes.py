@@ -160,6 +160,15 @@ def test_an_outcome_is_one_more_measure_and_goes_with_the_others() -> None:
         assert low < tau < high
 
 
+def test_the_interval_of_a_correlation_has_999_resamples_at_most() -> None:
+    few, most, more = (
+        quietly(FILES[0], RUNS, "nCG@6", outcomes=OUTCOMES, resamples=number).correlations
+        for number in (500, 999, 2000)
+    )
+    assert few is not None and most is not None and more is not None
+    assert most.equals(more) and not most.equals(few)
+
+
 def test_tau_of_resamples_is_that_of_scipy() -> None:
     random = np.random.default_rng(3)
     x, y = random.integers(0, 6, 600).astype(float), random.integers(0, 2, 600).astype(float)
@@ -210,6 +219,10 @@ def test_a_query_without_an_outcome_is_left_out_with_a_note() -> None:
         ),
         (OUTCOMES.drop("solved"), "outcomes=: has no outcome"),
         (OUTCOMES.with_columns(query_id="x" + pl.col("query_id")), "no query in which every system has a value"),
+        (
+            OUTCOMES.filter((pl.col("query_id") < "q13") == (pl.col("system") == "late")),
+            "no query in which every system has a value of solved",
+        ),
     ],
 )
 def test_wrong_outcomes_are_one_sentence(outcomes: Any, message: str) -> None:

@@ -34,6 +34,14 @@ def test_same_joins_what_the_rules_prove_different_and_says_so() -> None:
     assert found.summary.same == {"said by same=": 1}
 
 
+def test_a_pair_that_a_rule_joins_too_is_shown_and_counted_once() -> None:
+    found = deduplicate(
+        frame([result(url=A, doc_id="d1"), result(url=A, doc_id="d2", snippet=EN)]), same=[("d2", "d1")]
+    )
+    assert found.summary.same == {"said by same=": 1}
+    assert found.explain(found.frame["document"][0]).pairs["rule"].to_list() == ["said by same="]
+
+
 def test_different_separates_what_the_rules_join_and_says_so(tmp_path: Path) -> None:
     file = tmp_path / "apart.txt"
     file.write_text("d1 d2")
