@@ -126,7 +126,7 @@ def _cut(example: str) -> str:
 
 def _make_parts() -> str:
     keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
-    under = f"## Lists under a key\n\nIn order of preference: {keys}.\n\n"
+    under = f"## Lists under a key\n\nThe keys that hold a list of results, in order of preference: {keys}.\n\n"
     texts = "## Text\n\n" + "\n".join(map(_describe, LAYOUTS))
     rows = "".join(f"| {name} | {WRITTEN_BY[name]} |\n" for name in (*NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES))
     return f"{under}{texts}\n## Values in text, and objects\n\n| layout | written by |\n|---|---|\n{rows}"
