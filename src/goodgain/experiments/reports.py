@@ -6,13 +6,15 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.errors import GoodgainNotice, collect_notices
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.comparisons import compare
 from goodgain.experiments.experiment import Experiment
+from goodgain.experiments.shared_steps import repeat
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats.query_tables import read_costs
-from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.names import Measures
 from goodgain.reporting import report as page
 from goodgain.reporting.counted_runs import tabulate_ledger
 from goodgain.reporting.page_data import Evidence, Findings
@@ -61,15 +63,22 @@ def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidenc
 def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: Any) -> Evidence:
     check_costs_of_runs(costs, of.systems)
     opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
-    firsts = {name: runs[0] for name, runs in opened.names.items()}
+    base, firsts = next(iter(of.systems)), {name: runs[0] for name, runs in opened.names.items()}
     searched, ledgers = of.search([plan.explained], firsts), of.count_runs([plan.good])
     cutoff, tiles = plan.list_tiles(pl.concat([run[plan.good].pools.get_column("N") for run in ledgers.values()]))
-    measured = parse_measures([*plan.measured, *tiles])
+    comparison, pairs = None, None
     if len(of.systems) > 1:
-        comparison = compare(of, measured, {"baseline": next(iter(of.systems)), "groups": beside.get("groups")})
-        scores = dict(comparison.scores)
-    else:
-        comparison, scores = None, of.evaluate(measured)
+        comparison = compare(of, plan.measured, {"baseline": base, "groups": beside.get("groups")})
+    others = [tile for tile in tiles if tile not in plan.measured]  # apart: the comparison is the one of x.compare
+    heard: list[GoodgainNotice] = []
+    with collect_notices(heard.append):
+        shown = of.evaluate(tiles)
+        if comparison is not None:
+            more = [compare(of, others, {"baseline": base}).pairs] if others else []
+            pairs = pl.concat([comparison.pairs, *more])
+    repeat(
+        one for one in heard if any(str(tile) in str(one) for tile in others)
+    )  # what is said of all measures was said
     counted = {name: ledgers[run][plan.good] for name, run in firsts.items()}
     paid = None if costs is None else read_costs(costs)
     spent = None if paid is None else average_costs(counted, paid)
@@ -77,7 +86,8 @@ def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: An
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
     found = Findings(
-        opening=Opening(cutoff, tiles, scores, None if comparison is None else comparison.pairs, spent),
+        opening=Opening(cutoff, tiles, shown, pairs, spent),
+        scores=of.evaluate(plan.measured) if comparison is None else dict(comparison.scores),
         comparison=comparison,
         searched=searched,
         curves=of.curve(plan.curves),

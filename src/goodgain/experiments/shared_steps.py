@@ -61,15 +61,15 @@ class KeptResults:
                     found = make(), heard
             finally:  # an error does not hide what was said before it
                 if found is None:
-                    _repeat(heard)
+                    repeat(heard)
         self._found[key] = value, heard = found
         while len(self._found) > MOST_KEPT:
             del self._found[next(iter(self._found))]
-        _repeat(heard)
+        repeat(heard)
         return value
 
 
-def _repeat(notices: Iterable[GoodgainNotice]) -> None:
+def repeat(notices: Iterable[GoodgainNotice]) -> None:
     for one in notices:
         notice(str(one), minor=one.minor)
 
@@ -92,7 +92,7 @@ def tell_once(told: set[str]) -> Iterator[Heard]:
     finally:
         new = [one for one in heard if str(one) not in told]
         told.update(heard.texts)
-        _repeat({str(one): one for one in new}.values())
+        repeat({str(one): one for one in new}.values())
 
 
 class _Same:

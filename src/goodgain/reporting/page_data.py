@@ -37,7 +37,8 @@ class Findings:
     """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system."""
 
     opening: Opening  # what the page says first
-    comparison: Comparison | None  # with the first system; in `Evidence` without the measures of the tiles
+    scores: Mapping[str, Scores]
+    comparison: Comparison | None  # with the first system
     searched: Mapping[str, Searched]
     curves: pl.DataFrame
     recalls: pl.DataFrame
@@ -52,7 +53,6 @@ class Evidence(Findings):
     qrels: Qrels
     measures: Mapping[str, str | None]  # name -> better direction, of the measures to list
     explained: Parts  # the measure whose differences are explained
-    scores: Mapping[str, Scores]
     explanations: Mapping[str, Explanation]  # each other system -> the explanation of its difference from the base
     iterations: pl.DataFrame  # the columns of `Explanation.iterations`, of all systems
     results: Results

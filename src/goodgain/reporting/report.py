@@ -96,6 +96,7 @@ class Plan(NamedTuple):
     measured: list[Any]  # those to compare
     curves: list[Any]  # those to draw over iterations
     cutoff: int | None  # the largest iteration asked for
+    rel: float | None  # the option
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> Plan:
@@ -109,7 +110,7 @@ class Plan(NamedTuple):
         ]
         curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
         measured = parse_measures([*asked, explained.measure])
-        return cls(asked, explained, measured, curves, max(cutoffs, default=None))
+        return cls(asked, explained, measured, curves, max(cutoffs, default=None), rel)
 
     @property
     def good(self) -> float:
@@ -119,7 +120,11 @@ class Plan(NamedTuple):
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
         """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
-        return cutoff, parse_measures(" ".join(TILES).format(i=cutoff), rel=self.good)
+        named = " ".join(TILES).format(i=cutoff)
+        tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
+        return cutoff, tiles if tiles[0].params.get("rel", self.good) == self.good else parse_measures(
+            named, rel=self.good
+        )
 
 
 def gather_evidence(
@@ -137,24 +142,17 @@ def gather_evidence(
     """Join the results of analyses to what a report shows; tables and details as `report` takes them."""
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
-    base, *others = of.opening.scores
+    base, *others = of.scores
     explained = {str(plan.explained.measure): plan.explained}
     found = read_results_of([base, *others], results).spell_as(of.searched)
     pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
     uses = None if uses is None else read_uses_of([base, *others], uses)
     texts = None if queries is None else read_queries(queries)
-    comparison = of.comparison
-    if comparison is not None:  # without the measures of the tiles
-        kept = [*map(str, plan.measured)]
-        names = ("means", "pairs", "replicates", "detectable")
-        tables = {name: getattr(comparison, name).filter(pl.col("measure").is_in(kept)) for name in names}
-        comparison = replace(comparison, **tables, matrices={name: comparison.matrices[name] for name in kept})
     return Evidence(
-        **vars(replace(of, comparison=comparison)),
+        **vars(of),
         qrels=qrels,
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
-        scores=of.opening.scores,
         explanations={
             name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
         },
