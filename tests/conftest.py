@@ -5,6 +5,7 @@ Property tests have no time limit each, because a busy machine is no fault of th
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,11 +21,13 @@ settings.load_profile("goodgain")
 _DESELECTED = pytest.StashKey[dict[str, int]]()
 _COMMANDS = {"slow": "make test-all", "spark": "make test-spark"}
 #: Of a test with more cases, `make test` tries every second, third, ... one, so that at most so many are tried.
-MOST_CASES = 3
+MOST_CASES = 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DESELECTED] = {}
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs behind it; programs inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _find_group(nodeid: str) -> str:

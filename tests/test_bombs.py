@@ -87,6 +87,7 @@ def test_a_line_longer_than_any_table_has_is_refused_whatever_it_is_compressed_w
         gg.read_run(path)
 
 
+@pytest.mark.slow
 def test_ids_of_a_megabyte_are_legal(tmp_path: Path) -> None:
     long = "d" * 2**20
     (tmp_path / "a.run").write_text(f"{long} 1 {long} 1 1 t\n")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import goodgain
 
 MODULES = {module.name for module in pkgutil.iter_modules(goodgain.__path__)}
@@ -43,6 +45,7 @@ def find_drawing(source: str) -> Iterator[str]:
             yield from [node.value] * bool(BORDER.search(node.value))
 
 
+@pytest.mark.slow
 def test_only_the_table_module_draws_tables() -> None:
     root = Path(goodgain.__file__).parent
     found = {str(path.relative_to(root)): [*find_drawing(path.read_text())] for path in root.rglob("*.py")}

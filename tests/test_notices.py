@@ -171,6 +171,7 @@ def test_scores_keep_every_notice_of_their_call() -> None:
     assert gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "nDCG@10").notes == ()
 
 
+@pytest.mark.slow
 def test_notices_of_calls_in_several_threads_stay_with_their_calls() -> None:
     from concurrent.futures import ThreadPoolExecutor
 

@@ -140,6 +140,7 @@ def _list_spelled() -> set[str]:
     return {argument.value for argument in named if isinstance(argument, ast.Constant)}
 
 
+@pytest.mark.slow
 def test_messages_spell_options_that_some_command_has() -> None:
     flags = {
         flag.replace("_", "-") for command in program.commands.values() for one in command.params for flag in one.opts
@@ -163,6 +164,7 @@ OF_PYTHON = {
 }
 
 
+@pytest.mark.slow
 def test_no_message_writes_an_option_of_a_command_itself() -> None:
     names = {str(one.name) for command in program.commands.values() for one in command.params} | {"deduplicate"}
     written = set()

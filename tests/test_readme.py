@@ -54,6 +54,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, block: str, c
         assert shown or "-o " in command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", MARKED)
 def test_python_of_a_page_runs(code: str, checkout: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)

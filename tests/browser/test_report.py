@@ -68,6 +68,7 @@ def test_it_opens_at_the_query_that_lost_most_and_asks_for_nothing(open_file: Op
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_a_heading_sorts_and_says_so_to_a_screen_reader(open_file: Open, agents: Path) -> None:
     opened = open_file(agents)
     heading = opened.page.locator("#list").get_by_role("columnheader", name="difference", exact=True)
@@ -134,6 +135,7 @@ _CUT = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, width: int) -> None:
     for path in (agents, models):
@@ -242,6 +244,7 @@ def test_a_query_opens_with_its_results_or_with_counts_alone(open_file: Open, ag
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_rows_of_many_queries_come_on_request(open_file: Open, many: Path) -> None:
     opened = open_file(many)
     assert len(column(opened, 1)) == 25
@@ -254,6 +257,7 @@ def test_rows_of_many_queries_come_on_request(open_file: Open, many: Path) -> No
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
     opened = open_file(write_hostile(tmp_path / "hostile.html"))
     for button in opened.page.locator("#list tbody button").all():

@@ -169,6 +169,7 @@ def test_wrong_input_and_arguments_are_one_line_and_status_2(arguments: list[obj
     assert err.splitlines()[-1].startswith("goodgain: ")
 
 
+@pytest.mark.slow
 def test_ledger_in_every_form() -> None:
     out, _ = goodgain("ledger", QRELS, RUN, "-m", "SRE", "-m", "AvgGain")
     rows = [line.split(",") for line in out.splitlines()]
@@ -195,6 +196,7 @@ def test_ledger_in_every_form() -> None:
     assert "Unjudged" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["seen", "interleaved", "last"])
 def test_flatten_writes_a_run_that_every_tool_reads(tmp_path: Path, order: str) -> None:
     flat = tmp_path / "flat.run"
@@ -264,6 +266,7 @@ def test_help_and_version() -> None:
     assert "MEASURE..." in goodgain("evaluate", "-h")[0]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_one_line_and_leaves_no_file(tmp_path: Path) -> None:
     pipe, out = tmp_path / "pipe", tmp_path / "flat.run"
     os.mkfifo(pipe)
@@ -284,6 +287,7 @@ def test_ctrl_c_ends_with_one_line_and_leaves_no_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "long.run").write_text("".join(f"q{k} 1 d 1 1 t\n" for k in range(200_000)))
     running = subprocess.Popen(
@@ -316,6 +320,7 @@ EVALUATE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "heavy"), [("import goodgain", [*HEAVY, "narwhals", "goodgain.formats"]), (EVALUATE, HEAVY)]
 )

@@ -43,6 +43,7 @@ def _write_list(path: Path) -> set[str]:
     return {"q15"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "output"), some_of([(_write_lines, "{system}.run"), (_write_list, "new.jsonl")], every=2)
 )

@@ -57,6 +57,7 @@ def check_sentence(done: subprocess.CompletedProcess[bytes], status: int) -> str
     return err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PRINTING)[: how_many(1, full=len(PRINTING))])
 @pytest.mark.parametrize(
     ("shell", "reason"), some_of([("> /dev/full", "no space left"), (">&-", "bad file descriptor")], every=2)
@@ -66,6 +67,7 @@ def test_standard_output_that_takes_nothing_is_said(name: str, shell: str, reaso
     assert f"goodgain: standard output cannot be written ({reason}" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["evaluate", "ledger as Parquet"], every=2))
 def test_a_reader_that_goes_away_ends_the_program_without_a_word(name: str) -> None:
     done = run(name.split()[0], *PRINTING[name], shell="| true")
@@ -115,6 +117,7 @@ def test_names_of_files_in_any_encoding(tmp_path: Path, environment: dict[str, s
             assert "\\xe4\\xff" in done.stdout.decode() and "ä" in done.stdout.decode()
 
 
+@pytest.mark.slow
 def test_a_system_that_is_named_in_another_encoding_is_shown_by_its_bytes_and_a_tag_is_an_error(tmp_path: Path) -> None:
     done = run("compare", QRELS, b"a\xff=" + os.fsencode(RUN), f"b={RUN}", "-m", "SRE")
     check_sentence(done, 0)
@@ -125,6 +128,7 @@ def test_a_system_that_is_named_in_another_encoding_is_shown_by_its_bytes_and_a_
     assert "is not valid Unicode" in err
 
 
+@pytest.mark.slow
 def test_a_trace_whose_name_is_not_utf_8_gives_its_query_a_name_in_ascii(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xe4.json"
     Path(os.fsdecode(path)).write_text(openai_chat(conversation()))
@@ -132,6 +136,7 @@ def test_a_trace_whose_name_is_not_utf_8_gives_its_query_a_name_in_ascii(tmp_pat
     assert (tmp_path / "a.run").read_text().startswith("\\xe4 1 d3 1 ")
 
 
+@pytest.mark.slow
 def test_places_that_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
@@ -151,6 +156,7 @@ def test_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
     assert "'flat.run': cannot be written (no such file" in check_sentence(done, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of([".", ".."], every=2))
 def test_a_system_whose_name_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
     log = tmp_path / "log.json"
@@ -170,6 +176,7 @@ sys.exit(run_to_end(lambda: bytearray(1 << 60)))
     assert "not enough memory" in check_sentence(done, 1)
 
 
+@pytest.mark.slow
 def test_an_error_that_nobody_foresaw_says_where_it_is() -> None:
     code = """
 import sys
@@ -239,6 +246,7 @@ def test_a_signal_leaves_neither_files_nor_processes(tmp_path: Path, number: sig
     _wait_until(lambda: not _is_alive(process.pid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", some_of(["ir_measures", "polars", "goodgain.measures.good_gain", "click"], every=2))
 @pytest.mark.parametrize(
     "program", some_of([["-m", "goodgain"], [str(Path(sys.executable).with_name("goodgain"))]], every=2)
@@ -260,6 +268,7 @@ def test_a_library_leaves_ctrl_c_alone() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_process_sends_a_result_ends_at_once() -> None:
     code = """
 from goodgain.traces.reading.trace_files_and_tasks import _open_pool

@@ -150,6 +150,7 @@ def test_an_error_made_in_another_thread_names_options(monkeypatch: pytest.Monke
         gg.read_run(LATE, gaps="empty", first=5)
 
 
+@pytest.mark.slow
 def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
     plain = show_screen(run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6"))
     assert len(_without_queries_needed(plain).split()) <= 120
@@ -160,6 +161,7 @@ def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
     assert "while another system searched on" in " ".join(plain.split()) and "signature" not in plain
 
 
+@pytest.mark.slow
 def test_minor_notices_the_tests_and_the_signature_come_with_full() -> None:
     command = ("compare", QRELS, LATE, QUICK, "-m", "nCG nCG@6")  # both at the own last iteration and at a fixed one
     brief, whole = (show_screen(run_on_terminal(*command, *more)) for more in ([], ["--full"]))
@@ -182,6 +184,7 @@ def test_a_log_given_as_a_run_leads_to_convert(tmp_path: Path) -> None:
     assert "run goodgain convert first" in told and "it has 'id, messages'" in told
 
 
+@pytest.mark.slow
 def test_a_query_that_a_run_lacks_is_named_after_the_table(tmp_path: Path) -> None:
     short = tmp_path / "short.run"
     short.write_text("".join(line for line in LATE.read_text().splitlines(True) if not line.startswith("q07 ")))

@@ -38,6 +38,7 @@ def test_a_picture_is_written_beside_the_numbers(
     assert [path.name for path in tmp_path.iterdir()] == [name]  # no part of a file is left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["svg", "pdf"] if EVERYTHING else ["svg"])
 def test_the_same_data_give_the_same_file(suffix: str, tmp_path: Path) -> None:
     files = [tmp_path / f"{k}.{suffix}" for k in range(2)]
@@ -95,6 +96,7 @@ def test_a_picture_of_very_many_pairs_shows_some_and_says_so(tmp_path: Path, mon
     assert len(figure.axes) == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_each_curve_as_bars_and_a_pipe_does_not() -> None:
     assert "▄▇█" not in run_command(*CURVE, "-o", "table").stdout
     main, side = pty.openpty()

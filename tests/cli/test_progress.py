@@ -42,6 +42,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_bar_leaves_nothing_on_the_screen(tmp_path: Path, name: str) -> None:
     call, wanted = CALLS[name]
@@ -60,6 +61,7 @@ def test_a_notice_stands_below_the_output_and_not_in_the_bar(tmp_path: Path) -> 
     assert "\nnotice: " in show_screen(printed) or show_screen(printed).startswith("notice: ")
 
 
+@pytest.mark.slow
 def test_short_work_and_pipes_get_no_bar(tmp_path: Path) -> None:
     assert HIDE not in run_on_terminal(*CALLS["evaluate"][0], command=LATE)
     piped = subprocess.run([*AT_ONCE, *CALLS["compare"][0]], capture_output=True, text=True, timeout=120, check=True)
@@ -68,6 +70,7 @@ def test_short_work_and_pipes_get_no_bar(tmp_path: Path) -> None:
     assert "\x1b" not in plain.stdout + plain.stderr
 
 
+@pytest.mark.slow
 def test_a_bar_never_goes_to_standard_output(tmp_path: Path) -> None:
     with (tmp_path / "out.csv").open("wb") as out:
         printed = run_on_terminal(*CALLS["compare"][0], command=AT_ONCE, stdout=out)
@@ -75,6 +78,7 @@ def test_a_bar_never_goes_to_standard_output(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text() == run_command(*CALLS["compare"][0]).stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_without_cursor_control_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert run_on_terminal(*CALLS["curve"][0], command=AT_ONCE) == run_on_terminal(*CALLS["curve"][0])
@@ -97,6 +101,7 @@ def test_the_bar_comes_after_two_seconds_and_an_interrupt_removes_it() -> None:
     assert SHOW in printed and show_screen(printed).strip() == "goodgain: interrupted"
 
 
+@pytest.mark.slow
 def test_the_bar_of_label_shows_the_grades_of_its_threads(tmp_path: Path) -> None:
     def answer(_call: Call) -> Any:
         time.sleep(0.1)

@@ -174,6 +174,7 @@ def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:
     assert shown == [["lean", "3.5000", "2", "1.0000"], ["repeating", "3.5000", "2", "1.0000"]]
 
 
+@pytest.mark.slow
 def test_curve_averages_several_runs_of_a_system() -> None:
     folder = ROOT / "qrels_examples" / "repeated_runs"
     qrels = str(folder / "qrels.txt")

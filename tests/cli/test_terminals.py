@@ -152,6 +152,7 @@ def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> No
     assert ",=a," in compared.to_text("csv") and ",'=a," in compared.to_text("csv", spreadsheet=True)
 
 
+@pytest.mark.slow
 def test_a_table_is_printed_where_the_console_is_said_to_have_no_width(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

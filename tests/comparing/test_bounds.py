@@ -90,6 +90,7 @@ def test_no_labels_of_unjudged_results_give_a_value_beyond_its_bounds_and_some_r
         assert bounds is not None and bounds[0] == scores[name]
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("seed", range(how_many(1, full=18)))
 def test_no_labels_give_a_difference_beyond_its_bounds_and_some_reach_them(seed: int) -> None:
@@ -106,6 +107,7 @@ def test_no_labels_give_a_difference_beyond_its_bounds_and_some_reach_them(seed:
         assert row["can_turn"] == turned, name
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("seed", range(how_many(1, full=8)))
 def test_bounds_of_many_queries_are_the_means_of_theirs(seed: int) -> None:
@@ -145,6 +147,7 @@ def test_the_bounds_of_a_value_are_those_with_every_unjudged_result_labelled() -
         assert column == pytest.approx(wanted.per_query.get_column("value").to_list(), abs=1e-12)
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("form", some_of(["text in blocks", "lazy polars", "duckdb"], every=3))
 def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path) -> None:
@@ -170,6 +173,7 @@ def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path)
         assert bounds == pytest.approx(wanted[name], abs=1e-12), name
 
 
+@pytest.mark.slow
 @quiet
 def test_bounds_of_differences_are_those_of_whole_queries_where_a_large_file_scatters_them(tmp_path: Path) -> None:
     random = Random(5)
@@ -208,6 +212,7 @@ def test_a_document_of_both_systems_has_one_label_for_both() -> None:
     ]
 
 
+@pytest.mark.slow
 @quiet
 def test_where_all_results_are_judged_or_there_are_none_nothing_can_move() -> None:
     qrels = {"q": {"a": 2, "b": 0}, "r": {"a": 1}}

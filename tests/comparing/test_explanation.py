@@ -190,6 +190,7 @@ def read_rows(run: Path, qrels: Path) -> tuple[list[RunRow], list[QrelRow]]:
     return rows, [QrelRow(q, i, doc, int(label)) for q, i, doc, label in judged]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SESSIONS.exists(), reason="the real sessions are shared beside the checkout, never in it")
 def test_causes_add_up_on_real_sessions() -> None:
     rows, qrels = read_rows(SESSIONS / "sessions.run", SESSIONS / "sessions.qrels")
@@ -201,6 +202,7 @@ def test_causes_add_up_on_real_sessions() -> None:
     assert explained.queries.filter(pl.col("difference") != 0).height > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["lost_documents", "two_agents"])
 def test_causes_add_up_on_the_examples(folder: str) -> None:
     first, second = sorted((ROOT / "qrels_examples" / folder).glob("*.run"))

@@ -143,6 +143,7 @@ def mean(values: Iterator[float | None] | list[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_random_tables_have_the_numbers_of_brute_force(block: int) -> None:

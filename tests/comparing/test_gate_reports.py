@@ -108,6 +108,7 @@ def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_w
     assert comment(tmp_path, "-m", "nDCG@10", *required).splitlines() == lines
 
 
+@pytest.mark.slow
 def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
     required = [part for k in range(1, 31) for part in ("--require", f"CG@{k}>=1000")]
     text = comment(tmp_path, "-m", "CG SRR SRE", "--iterations", "30", *required)
@@ -287,6 +288,7 @@ def test_the_comment_names_queries_that_the_system_of_a_baseline_file_lacks(tmp_
     assert "1 query is absent from baseline, whose run has no row of it: q2" in write_comment(found, [])
 
 
+@pytest.mark.slow
 def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_path: Path) -> None:
     def agents(number: int, names: str = "ab") -> tuple[Any, Any]:
         labels = {f"q{k}": {"x": 2, "y": 0} for k in range(number)}

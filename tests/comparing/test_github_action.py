@@ -65,6 +65,7 @@ def test_no_value_of_a_user_is_put_into_a_script() -> None:
     assert all(step["shell"] == "bash" for step in scripts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "status"), [("nCG@6>=baseline-0.05", 0), ("CG@3>=baseline significant", 3)])
 def test_the_steps_compare_comment_and_decide(runner: Path, line: str, status: int) -> None:
     compared = run_step(
@@ -106,6 +107,7 @@ def test_the_environment_is_made_once_for_an_interpreter_and_a_version(runner: P
     assert installed == ["python", "-m", "pip", "install", "--quiet", str(ROOT)]
 
 
+@pytest.mark.slow
 def test_input_that_looks_like_code_or_an_option_is_only_a_value(runner: Path) -> None:
     bad = "$(touch hacked); `touch hacked` '; touch hacked; '"
     compared = run_step("Compare", runner, QRELS="--help", RUNS=f"quick.run\n{bad}", REQUIRE="nCG@6>=0.1", BASELINE=bad)
@@ -117,6 +119,7 @@ def test_input_that_looks_like_code_or_an_option_is_only_a_value(runner: Path) -
     assert not (runner / "calls").exists()
 
 
+@pytest.mark.slow
 def test_the_comment_has_the_questions_searches_and_costs_that_the_action_is_given(runner: Path) -> None:
     tables = {"queries": "queries.tsv", "results": "results.jsonl", "costs": "costs.csv"}
     paths = {name.upper(): str(runner / file) for name, file in tables.items()}

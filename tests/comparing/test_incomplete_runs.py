@@ -56,6 +56,7 @@ def replace_rows(run: pl.DataFrame, query_ids: list[str]) -> pl.DataFrame:
     return pl.concat([run.filter(~pl.col("query_id").is_in(query_ids)), never], how="diagonal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(how_many(4, full=25)))
 def test_zero_counts_them_as_a_run_in_which_they_never_searched(seed: int) -> None:
     qrels, runs, outcomes = make_story(seed)
@@ -96,6 +97,7 @@ def test_absent_leaves_out_each_run_of_a_query_that_broke_off(seed: int) -> None
     assert not any("stop at different iterations in" in note and "absent" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_keep_changes_nothing_and_each_choice_is_told() -> None:
     qrels, runs, outcomes = make_story(1)
     plain = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.drop("completed"))
@@ -144,6 +146,7 @@ def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:
     assert any(note.startswith(f"{number} quer") and "broke off in new:" in note for note in kept.notes)
 
 
+@pytest.mark.slow
 def test_files_are_matched_by_the_ends_of_their_names_and_a_baseline_file_keeps_the_choice(tmp_path: Path) -> None:
     qrels, runs, outcomes = make_story(2)
     (tmp_path / "qrels.json").write_text(json.dumps(qrels))

@@ -137,6 +137,7 @@ def test_every_float_has_a_caption_and_a_label_of_its_own(two_agents: Comparison
     assert re.findall(r"\\label\{(.*?)\}", two_agents.to_text("latex")) == named
 
 
+@pytest.mark.slow
 def test_many_systems_have_numbers_in_place_of_letters() -> None:
     labels, runs = many(6)
     every = {f"s{k}": runs["lean" if k % 2 else "wordy"] for k in range(28)}

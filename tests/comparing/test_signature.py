@@ -138,6 +138,7 @@ def sign_comparison(**options: Any) -> dict[str, Any]:
     ).signature
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "sign", "options"),
     [(gg.read_run, sign_run, READ), (gg.evaluate, sign_scores, EVALUATE), (gg.compare, sign_comparison, COMPARE)],

@@ -46,6 +46,7 @@ def compare(systems: dict[str, Any], measures: str = "SRR@2", **options: Any) ->
         return gg.compare(QRELS, systems, measures, **{"resamples": 999, **options})
 
 
+@pytest.mark.slow
 def test_every_share_of_results_that_is_lower_without_results_is_declared() -> None:
     """The value of an empty run must be worse than or equal to that of any other run, or not exist."""
     empty, busy = {"q": {}}, {"q": {"a": 2.0, "u": 1.0}}

@@ -66,6 +66,7 @@ def without_own(run: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=run.schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [None, 2])
 def test_random_runs_have_the_values_of_runs_without_these_rows(page: int | None) -> None:
     measures = "nCG SRR@2 NumIter NumResults nDCG@3 P@2 NumRet PerIteration(measure='nDCG@2') nSessionDCG"

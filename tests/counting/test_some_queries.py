@@ -37,6 +37,7 @@ def cut(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("query_id").is_in(SOME))
 
 
+@pytest.mark.slow
 def test_values_are_those_of_files_without_the_other_queries_in_every_kind_of_run(tmp_path: Path) -> None:
     path, parquet = tmp_path / "a.run", tmp_path / "a.parquet"
     gg.write_run(RUN, path)
@@ -74,6 +75,7 @@ def test_an_id_that_the_qrels_lack_is_an_error(tmp_path: Path) -> None:
         gg.evaluate(QRELS, RUN, "CG", only=tmp_path / "none.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*stop at different iterations:goodgain.GoodgainNotice")
 def test_every_analysis_uses_these_queries_alone() -> None:
     systems = {"new": RUN, "old": RUN.filter(pl.col("iteration") < 3)}

@@ -149,6 +149,7 @@ def test_joint_equals_sequential_wherever_no_bridge_is_counted(kind: str) -> Non
     assert 0 in bridges or len(bridges) < 5, "else this would say nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 @settings(max_examples=how_many(6, full=40), deadline=None)
 @given(st.lists(_RESULTS, min_size=2, max_size=9), st.randoms(use_true_random=False))

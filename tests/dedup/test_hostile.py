@@ -23,6 +23,7 @@ def test_hostile_urls_are_results_without_address() -> None:
     assert found.frame["document"].n_unique() == len(urls)
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_snippet_is_compared_like_any_other() -> None:
     words = [f"word{n}" for n in range(150_000)]
     one, two = " ".join(words), " ".join([*words[:-100], *reversed(words[-100:])])

@@ -39,6 +39,7 @@ def test_random_orders_of_rows_give_the_same_documents(pairs_a_key: int) -> None
         assert turned.summary == first.summary
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_other_doc_ids_give_the_same_documents() -> None:
     mixed, partitions = _mixed().drop("doc_id", strict=False), set()
@@ -52,6 +53,7 @@ def test_other_doc_ids_give_the_same_documents() -> None:
     assert len(partitions) == 1
 
 
+@pytest.mark.slow
 def test_rows_that_say_the_same_word_for_word_share_names_in_any_order() -> None:
     bare = [result(title="Home"), result(title="Home"), result(title="Home", type="web_page"), result(), result()]
     names = {

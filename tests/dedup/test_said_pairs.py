@@ -293,6 +293,7 @@ def test_any_groups_respect_all_pairs_and_are_those_of_union_find_without_a_conf
     assert all(outcomes.values()), outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_any_groups_with_earlier_documents_respect_all_pairs_too() -> None:
     outcomes = {"error": 0, "kept": 0}
@@ -321,6 +322,7 @@ def test_any_groups_with_earlier_documents_respect_all_pairs_too() -> None:
     assert all(outcomes.values()), outcomes
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_of_pairs_changes_nothing() -> None:
     rows = [
         result(url=url, title=TITLE, snippet=text, doc_id=f"{place}")

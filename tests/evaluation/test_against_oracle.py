@@ -69,6 +69,7 @@ def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None
         ), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, CASES, 250))
 def test_a_measure_alone_has_the_digits_that_it_has_beside_all_others(seed: int) -> None:
     """Measures that need the same sum share it."""

@@ -235,6 +235,7 @@ def test_the_notice_of_several_runs_of_ranx_is_shown_once() -> None:
     assert [str(one.message).rpartition("; ")[2] for one in told] == ["write n_cg@6-l1"]
 
 
+@pytest.mark.slow
 def test_the_notice_names_no_switch_where_there_is_none() -> None:
     """compare_orders (goodgain judge --runs) takes one measure, and no rel."""
     _, told = notices_of(lambda: compare_orders(QRELS, QRELS, dict.fromkeys("abcde", RUN), "nCG@1"))

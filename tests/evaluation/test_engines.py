@@ -65,16 +65,19 @@ def test_the_real_sessions_are_the_same(engine: str) -> None:
     checks.the_real_sessions_agree(ENGINES[engine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_only_the_ledger_or_a_ranking_leaves_the_engine(engine: str) -> None:
     checks.only_small_tables_leave(LAZY[engine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", some_of(["duckdb", "one duckdb"], every=2))
 def test_classic_measures_are_the_same_and_no_ranking_leaves_the_engine(engine: str) -> None:
     checks.classic_measures_agree_and_no_ranking_leaves(LAZY[engine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_classic_measures_are_the_same_in_each_order(engine: str) -> None:
     checks.classic_measures_are_the_same_in_each_order(LAZY[engine])
@@ -108,6 +111,7 @@ def test_run_and_qrels_may_live_on_two_engines(one: str, other: str) -> None:
     assert count(qrels, run)[2].ledger["G"].to_list() == [0.0, 3.0]
 
 
+@pytest.mark.slow
 def test_ties_are_broken_by_doc_id_where_rows_have_no_order() -> None:
     checks.ties_are_broken_by_doc_id(in_duckdb)
 

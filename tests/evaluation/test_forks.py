@@ -37,6 +37,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 @pytest.mark.parametrize("name", list(CASES)[: how_many(1, full=len(CASES))])
 def test_a_fork_after_the_first_use_is_one_sentence(name: str) -> None:

@@ -93,6 +93,7 @@ def test_it_is_an_error_in_ranx() -> None:
         ranx.evaluate(Qrels(QRELS), Run(run), "cg")
 
 
+@pytest.mark.slow
 def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = gg.evaluate(QRELS, pl.DataFrame(under("iteration")), "CG@2 SRR nDCG@10").mean()
     assert wanted["CG@2"] == 5 and wanted["SRR"] == 0.25

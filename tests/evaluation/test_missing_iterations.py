@@ -220,6 +220,7 @@ def test_ranx_gives_the_notice_once_a_run() -> None:
     assert told(lambda: ranx.compare(ranx.Qrels(QRELS), systems, ["cg@2", "sre"])) == [f"old: {NOTICE}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [gg.compare, gg.curve])
 def test_of_several_systems_those_without_iterations_are_named_in_one_notice(call: Any, tmp_path: Path) -> None:
     old = _write(tmp_path, "trec.run", text_of("Q0 Q0 Q0", "Q0 Q0"))
@@ -237,6 +238,7 @@ def test_of_several_systems_those_without_iterations_are_named_in_one_notice(cal
     )
 
 
+@pytest.mark.slow
 def test_systems_under_labels_of_people_and_of_a_model_are_told_of_once() -> None:
     systems = {f"s{k}": DICT for k in range(5)}
     found = told(lambda: compare_orders(QRELS, {"q1": {"a": 1}, "q2": {"a": 3}}, systems, "CG"))

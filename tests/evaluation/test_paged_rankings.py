@@ -106,6 +106,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
     return {"ours": cut, "classic": classic}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_paged_run_has_the_numbers_of_the_same_run_cut_by_hand(
     source: str, tmp_path: Path, wanted: dict[str, pl.DataFrame]

@@ -66,6 +66,7 @@ def test_renaming_documents_and_queries_changes_nothing(case: Case) -> None:
     assert after == pytest.approx({(f"é {query}", name): value for (query, name), value in before.items()}, abs=1e-12)
 
 
+@pytest.mark.slow
 @few
 @given(any_case, st.randoms())
 def test_the_order_of_rows_changes_nothing_where_ranks_are_distinct(case: Case, random: Random) -> None:
@@ -108,6 +109,7 @@ def test_one_iteration_without_repeats_has_no_redundancy_and_all_its_good_gains(
         assert found[query, "CG"] == pytest.approx(sum(good))
 
 
+@pytest.mark.slow
 @few
 @given(any_case)
 def test_splitting_a_run_by_query_gives_the_same_values(case: Case) -> None:

@@ -61,6 +61,7 @@ def test_one_notice_names_all_such_measures() -> None:
     assert notices_of(lambda: gg.evaluate(QRELS, RUN, "SRE nDCG@10")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "tsv", "jsonl"])
 def test_the_command_prints_null_or_a_dash_and_never_nan(form: str, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q0 0 a 2\nq1 0 a 2\n")

@@ -50,6 +50,7 @@ def test_ir_measures_gives_the_expected_values(folder: str, run: str) -> None:
     assert {name: found[measure] for name, measure in measures.items()} == pytest.approx(wanted, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_guidelines_example_from_the_command_line_at_full_precision() -> None:
     wanted = without_ranx(EXPECTED["guideline", "agent.run", "seen"])
     folder = FOLDER / "guideline"

@@ -181,6 +181,7 @@ def test_each_option_has_another_value_here() -> None:
     assert not [name for name, value in OTHERS.items() if value is declared[name]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_path: Path) -> None:
     qrels, systems = write_files(tmp_path, *IDS.get(name, ()))
@@ -240,6 +241,7 @@ def test_a_baseline_file_stands_for_a_system(tmp_path: Path) -> None:
     compare_results(found, gg.compare(QRELS, late, MEASURES, baseline_file=tmp_path / "old.jsonl"))
 
 
+@pytest.mark.slow
 def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: dict[str, int] = {}
 

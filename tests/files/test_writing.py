@@ -80,6 +80,7 @@ def test_other_threads_never_write_without_the_umask_meanwhile(name: str, tmp_pa
     assert {*modes} == {0o600}
 
 
+@pytest.mark.slow
 def test_the_next_writer_removes_what_killed_ones_left_and_nothing_else(tmp_path: Path) -> None:
     """Each line of the code is a process: one is killed while it writes, one writes on meanwhile."""
     code = """

@@ -117,6 +117,7 @@ def test_bad_rows_below_a_header_can_be_left_out(tmp_path: Path) -> None:
 SYNONYMS = ["qid", "docno", "docid", "did", "pid", "label", "gain", "grade", "rel", "Label"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(SYNONYMS, every=6))
 def test_usual_names_are_understood_and_said_once_in_every_source(name: str, tmp_path: Path) -> None:
     ours = {"qid": "query_id"} | dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")

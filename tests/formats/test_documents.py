@@ -36,6 +36,7 @@ def score(qrels: Any, run: Any, measures: str, **options: Any) -> dict[str, floa
     return gg.evaluate(qrels, run, measures, **options).mean()
 
 
+@pytest.mark.slow
 def test_the_worked_example_of_chunks_has_its_numbers(tmp_path: Path) -> None:
     run = run_of(*WORKED)
     path = tmp_path / "chunks.run"
@@ -147,6 +148,7 @@ def test_only_what_is_asked_for_is_mapped() -> None:
     assert of_run == {"CG": 0, "NumResults": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", ["collapse", "repeat"])
 def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> None:
     random = Random(7)

@@ -220,6 +220,7 @@ def test_tables_keep_queries_called_all_brackets_and_every_digit(tmp_path: Path)
     assert long in out
 
 
+@pytest.mark.slow
 def test_validate_refuses_a_pipe_instead_of_calling_it_empty() -> None:
     done = subprocess.run([*COMMAND, "validate", "/dev/stdin"], input="q 1 a 1 2 t\n", capture_output=True, text=True)
     assert done.returncode == 2
@@ -270,6 +271,7 @@ def test_queries_with_labels_below_0_only_have_nothing_relevant(label: int) -> N
 BELOW_0 = ({"a": -2, "b": 1, "c": -7}, {"a": -2, "b": -2}, {"a": -1, "b": -1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", some_of(BELOW_0, every=3))
 def test_labels_below_minus_1_do_not_crash_ir_measures_or_pytrec_eval(labels: dict[str, int]) -> None:
     """Real qrels have -2; trec_eval writes outside its memory for them: in a process of its own, as it may crash."""

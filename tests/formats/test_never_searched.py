@@ -225,6 +225,7 @@ def test_convert_writes_the_row_for_queries_without_a_search(ending: str, tmp_pa
     assert "queries that never searched: 1" in str(conversion.summary)
 
 
+@pytest.mark.slow
 def test_other_tools_read_the_row_as_one_document_without_a_label(tmp_path: Path) -> None:
     """As docs/format.md says."""
     run, qrels = tmp_path / "agent.run", tmp_path / "qrels.txt"

@@ -26,6 +26,7 @@ def test_importing_goodgain_imports_no_host() -> None:
     assert run(code).stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_a_host_that_is_not_installed_is_one_sentence_with_its_extra(call: str) -> None:
     package, extra = CALLS[call]

@@ -76,6 +76,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [["ir_measures"], ["ir_measures", "goodgain"], ["goodgain"], ["goodgain.hosts.ranx"]])
 def test_ir_measures_loads_our_provider_once_and_first(site: Path, first: list[str]) -> None:
     paths = {"PYTHONPATH": f"{site}:{ROOT / 'src'}"}

@@ -92,6 +92,7 @@ def test_nothing_is_saved_where_it_is_not_wanted() -> None:
     assert not run.mean_scores
 
 
+@pytest.mark.slow
 def test_a_run_filled_in_any_order_saves_each_value_with_its_query() -> None:
     run = ranx.Run()
     run.add_score("q2", "de", 1.0)

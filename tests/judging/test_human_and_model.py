@@ -58,6 +58,7 @@ def tau_ap_by_hand(human: list[float], model: list[float]) -> float:
     return 2 * sum(shares) / len(shares) - 1
 
 
+@pytest.mark.slow
 def test_the_order_of_systems_has_the_correlations_of_their_definitions() -> None:
     people, model, dicts = make_systems(Random(5), 8, 20)
     runs = in_one_search_each(dicts)
@@ -72,6 +73,7 @@ def test_the_order_of_systems_has_the_correlations_of_their_definitions() -> Non
         assert found.tau_ap == pytest.approx(tau_ap_by_hand(human, machine))
 
 
+@pytest.mark.slow
 def test_a_measure_of_which_less_is_better_is_turned_round() -> None:
     people, model, dicts = make_systems(Random(7), 6, 10)
     runs = in_one_search_each(dicts)
@@ -165,6 +167,7 @@ def test_the_mean_of_a_system_is_corrected_by_peoples_labels() -> None:
     assert estimate.powered[1] <= truth["CG"] <= estimate.powered[2] < raw["CG"]
 
 
+@pytest.mark.slow
 def test_the_orders_have_intervals_over_queries() -> None:
     people, model, dicts = make_systems(Random(5), 8, 20)
     found = compare_orders(people, model, in_one_search_each(dicts), "CG")
@@ -202,6 +205,7 @@ def test_a_document_that_people_left_out_is_named() -> None:
         estimate_difference(people, model, runs, "CG")
 
 
+@pytest.mark.slow
 def test_equal_labels_make_equal_orders() -> None:
     people, _, dicts = make_systems(Random(9), 5, 30)
     runs = in_one_search_each(dicts)

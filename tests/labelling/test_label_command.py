@@ -96,6 +96,7 @@ def test_grades_become_qrels_by_judge(tmp_path: Path) -> None:
     assert {row["doc_id"]: row["relevance"] for row in rows} == {"d0": None, "d1": 2.0, "d2": None}
 
 
+@pytest.mark.slow
 def test_agreement_with_people_says_whether_systems_come_out_alike(tmp_path: Path) -> None:
     queries, docs = [f"q{k}" for k in range(40)], [f"d{k}" for k in range(6)]
     human = {query: {doc: min(4, k + n % 2) for k, doc in enumerate(docs)} for n, query in enumerate(queries)}

@@ -64,6 +64,7 @@ def test_each_model_has_a_trial_of_its_own() -> None:
         assert server.count == 40
 
 
+@pytest.mark.slow
 def test_a_corrected_mean_stands_beside_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     queries, docs = [f"q{k}" for k in range(60)], [f"d{k}" for k in range(4)]

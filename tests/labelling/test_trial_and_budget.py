@@ -127,6 +127,7 @@ def test_the_cost_stands_before_the_run_and_after_it(tmp_path: Path) -> None:
     assert most == pytest.approx(10 * 2_000 * 10 / 1e6, rel=0.2)
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
 

@@ -126,6 +126,7 @@ def test_evidence_recall_counts_labels_from_1_as_its_source_does() -> None:
     assert found == {"EvidenceRecall": 0.5, "EvidenceRecall(rel=2)": 0.0}
 
 
+@pytest.mark.slow
 def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path) -> None:
     qrels = {"none": {"a": 1}, "found": {"a": 2}, "failed": {"a": 2, "b": 3}, "never": {"a": 2}}
     rows = {"query_id": ["found", "failed", "found"], "iteration": [1, 1, 2], "doc_id": ["x", "a", "a"]}
@@ -187,6 +188,7 @@ def test_thresholds_of_one_call_that_differ_are_named_with_the_documents_between
     assert not split.minor and "and 1 query has good documents only at label 1" in split.text
 
 
+@pytest.mark.slow
 def test_thresholds_that_differ_are_told_in_notes_legend_and_on_the_page(tmp_path: Path) -> None:
     said, systems = "thresholds differ: label 1 for R@100, label 2 for nCG.", {"a": TWO_SEARCHES, "b": TWO_SEARCHES}
     with warnings.catch_warnings():

@@ -180,6 +180,7 @@ def test_large_files_and_engines_have_the_same_values(tmp_path: Path) -> None:
     assert found.mean() == {"AreaOver(measure='CG',budget=2)": 0}  # the label of the first occurrence counts
 
 
+@pytest.mark.slow
 def test_compare_has_interval_and_test_and_reads_the_tables_of_each_system(tmp_path: Path) -> None:
     qrels = {f"q{k}": {"a": 2} for k in range(8)}
     runs = {

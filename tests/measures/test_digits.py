@@ -76,6 +76,7 @@ def test_precision_has_the_digits_of_pytrec_eval() -> None:
     assert ours == {(f"P@{k}", query): theirs[query][f"P_{k}"] for query in FOUND for k in CUTOFFS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(how_many(1, full=4)))
 def test_a_query_alone_has_the_digits_it_has_among_others(seed: int) -> None:
     case = make_case(Random(seed), queries=15, labels=(*WHOLE, -1, *FRACTIONAL))
@@ -88,6 +89,7 @@ def test_a_query_alone_has_the_digits_it_has_among_others(seed: int) -> None:
     assert pl.concat(alone).sort("query_id").rows() == together.rows()
 
 
+@pytest.mark.slow
 def test_a_query_alone_has_the_same_good_gain_values() -> None:
     random = Random(5)
     # Sums of whole labels are exact, so that the quotient alone decides on the digits.

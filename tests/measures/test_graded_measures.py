@@ -58,11 +58,13 @@ def test_values_nulls_and_means_are_the_oracles_in_memory_and_from_text(tmp_path
     check(gg.evaluate(*write_text(CASE, tmp_path), NAMES))
 
 
+@pytest.mark.slow
 def test_large_files_of_text_are_scored_in_blocks(tmp_path: Path) -> None:
     qrels, run = write_text(CASE, tmp_path)
     check(gg.evaluate(qrels, in_blocks(run, block=300), NAMES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
 def test_values_and_nulls_are_the_oracles_on_engines(engine: str) -> None:
     frame = CASE.ranking.with_columns(iteration=1)

@@ -109,6 +109,7 @@ def test_labels_by_iteration_decide_and_absent_queries_have_empty_rankings() -> 
     assert by_query["z", "RBPResidual(p=0.5)"] == 1
 
 
+@pytest.mark.slow
 def test_measures_are_what_their_definitions_make_of_each_other() -> None:
     def per_query(name: str) -> list[float]:
         scores = gg.evaluate(FINITE.labels, FINITE.scores, name)

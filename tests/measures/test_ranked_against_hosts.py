@@ -60,6 +60,7 @@ def test_exponential_gain_equals_gdeval_to_its_five_decimals(random: Random) -> 
     assert not differing(BY_GDEVAL, make_case(random), tolerance=5.0001e-6)
 
 
+@pytest.mark.slow
 @few
 @given(randoms)
 def test_values_of_fractional_labels_equal_what_hosts_make_of_whole_ones(random: Random) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
             assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=how_many(1, full=4))
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:

@@ -26,6 +26,7 @@ ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS, *
 CASE = make_case(Random(17), queries=40, labels=(*WHOLE, -1, *FRACTIONAL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "unjudged"), [("polars", False), ("polars", True), ("duckdb", True), ("lazy polars", True)]
 )

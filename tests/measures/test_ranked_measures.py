@@ -98,6 +98,7 @@ def test_no_measures_give_no_values() -> None:
     assert score_ranking([], case.ranking, case.qrels).columns == ["query_id"]
 
 
+@pytest.mark.slow
 def test_every_example_has_the_values_of_the_hosts() -> None:
     measures = [measure for measure in WITH_PROVIDER if measure.NAME != "RBP"]  # ties: the order of the file decides
     runs = [path for path in sorted(FOLDER.glob("*/*.run")) if path.with_name("qrels.txt").exists()]

@@ -52,6 +52,7 @@ def rules(n: int) -> dict[str, Callable[[list[float]], float]]:
     }
 
 
+@pytest.mark.slow
 @no_notices()
 def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
     random = Random(3)

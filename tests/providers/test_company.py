@@ -143,6 +143,7 @@ def test_all_measures_in_one_call_have_the_values_they_have_alone(kind: str) -> 
     assert differing(kind, list(alone(kind))[::-1]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME)
 def test_some_ordered_pairs_have_the_values_that_each_has_alone(kind: str) -> None:
     pairs = list(itertools.permutations(alone(kind), 2))

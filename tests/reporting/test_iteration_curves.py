@@ -48,6 +48,7 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
             assert {one: wanted[one] for one in means} == means
 
 
+@pytest.mark.slow
 @few
 @given(shapes().flatmap(cases))
 def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
@@ -90,6 +91,7 @@ def test_all_systems_go_as_far_as_the_one_that_searched_most() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scattered", [False, True])
 def test_a_large_file_in_blocks_gives_the_same_curve(
     scattered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +196,7 @@ def draw_run(random: Random) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row").unique(maintain_order=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(how_many(3, full=12)))
 @pytest.mark.parametrize("over", [None, "searches", "results"])
 def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -> None:
@@ -225,6 +228,7 @@ def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -
             assert share == (pytest.approx(share_of[i]) if i in share_of else None)
 
 
+@pytest.mark.slow
 def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compare() -> None:
     found = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
     for name, runs in RUNS.items():

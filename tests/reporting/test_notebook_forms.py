@@ -100,6 +100,7 @@ def test_a_long_ledger_is_cut_and_says_so() -> None:
         show_ledger(ledger.drop("UR"))
 
 
+@pytest.mark.slow
 def test_a_curve_stays_a_frame_and_is_shown_with_a_plot_and_its_rows() -> None:
     runs = {HOSTILE: FOLDER / "lean.run", "again": FOLDER / "repeating.run"}
     for options in ({}, {"over": "results"}):

@@ -29,6 +29,7 @@ def pictures() -> dict[str, Any]:
         return {name: ax.figure for page in PAGES.values() for name, ax in SCRIPT["draw_pictures"](page)}
 
 
+@pytest.mark.slow
 def test_each_picture_shows_the_numbers_of_now(pictures: dict[str, Any]) -> None:
     stored = json.loads((IMAGES / "drawn.json").read_text(encoding="utf-8"))
     assert list(stored) == list(pictures), "run make pictures"
@@ -56,6 +57,7 @@ def test_each_picture_is_the_one_that_this_matplotlib_draws(pictures: dict[str, 
 TERMINALS = list(SCRIPT["TERMINALS"].items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "example"), TERMINALS[: how_many(1, full=len(TERMINALS))])
 def test_a_picture_of_a_terminal_has_the_text_that_the_command_prints(name: str, example: tuple[str, str]) -> None:
     folder, command = example

@@ -26,6 +26,7 @@ def test_labels_of_curves_do_not_overlap(systems: int, iterations: int) -> None:
     check_labels(plots.curve(frame.with_columns(least="low", most="high")).figure)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("systems", "iterations"), FEW if EVERYTHING else FEW[-1:])
 def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_were_given(
     systems: int, iterations: int
@@ -46,6 +47,7 @@ def test_labels_over_spends_do_not_overlap(systems: int, spends: int, over: str,
     check_labels(draw_curves(pl.concat([frame, frame.with_columns(measure=pl.lit("CG"))])))
 
 
+@pytest.mark.slow
 def test_labels_of_long_names_do_not_overlap() -> None:
     frame = make_curve(2, 4, "AvgGain(rel=2.5)").with_columns(queries=12_345_678)
     check_labels(plots.curve(frame.with_columns("0123456789 " * 5 + pl.col("system"))).figure)  # type: ignore[arg-type]
@@ -59,6 +61,7 @@ def test_labels_of_long_names_do_not_overlap() -> None:
     check_labels(plots.per_query(compared, compared.pairs["measure"][0]).figure)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iterations", [1, 2, 3, 4, 6, 9, 13, 18, 24, 30] if EVERYTHING else [1, 30])
 def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
     ledger = make_ledger(iterations)
@@ -75,6 +78,7 @@ def test_labels_of_precision_recall_do_not_overlap(systems: int) -> None:
     check_labels(plots.precision_recall(make_precision_recall(systems)).figure)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", [1, 2, 10, 24, 25, 60, 1_000] if EVERYTHING else [1, 24])
 def test_labels_of_queries_do_not_overlap(queries: int) -> None:
     qrels = {f"query-{q:04}": {"a": 3, "b": 2} for q in range(queries)}

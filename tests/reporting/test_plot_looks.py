@@ -58,6 +58,7 @@ def test_lines_are_named_at_their_ends_in_the_order_of_the_ends_where_there_is_r
         assert names == frame["system"].unique(maintain_order=True).to_list()
 
 
+@pytest.mark.slow
 def test_a_legend_on_axes_that_were_given_covers_no_data() -> None:
     figure = Figure(figsize=(11, 8))
     axes: Any = figure.subplots(2, 3).ravel()
@@ -103,6 +104,7 @@ def test_plots_of_the_same_measure_have_the_same_scale() -> None:
     assert [len(limits) for limits in ends.values()] == [1, 1]
 
 
+@pytest.mark.slow
 def test_pictures_of_a_report_that_are_compared_have_the_same_scale(tmp_path: Path) -> None:
     few = tmp_path / "few.run"
     few.write_text("".join(line for line in (SMALL / "lean.run").open() if line.startswith("q1")))
@@ -119,6 +121,7 @@ def test_pictures_of_a_report_that_are_compared_have_the_same_scale(tmp_path: Pa
         assert len(numbers) == 2 and numbers[0] == numbers[1], label
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [40, 41] if EVERYTHING else [40])
 def test_up_to_40_queries_are_named_and_a_long_id_keeps_its_end(number: int) -> None:
     query_ids = [f"2026-09-questions-of-customers-{q:02}" for q in range(number)]

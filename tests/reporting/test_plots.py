@@ -207,6 +207,7 @@ def test_bands_are_drawn_for_up_to_five_systems_or_when_asked_for() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_system_of_several_runs_has_a_faint_band_of_its_runs_behind_the_interval() -> None:
     folder = EXAMPLES / "repeated_runs"
     runs = {"new": [folder / f"new.{k}.run" for k in (1, 2, 3)], "old": folder / "old.1.run"}

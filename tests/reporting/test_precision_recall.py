@@ -167,6 +167,7 @@ def test_a_large_file_in_blocks_gives_the_same_curve(points: str, scattered: boo
     assert_frame_equal(found, wanted, check_exact=True)
 
 
+@pytest.mark.slow
 def test_frames_of_an_engine_give_the_same_curves_and_pool() -> None:
     qrels = EXAMPLES / "redundancy" / "qrels.txt"
     run = gg.read_run(EXAMPLES / "redundancy" / "repeating.run")

@@ -78,6 +78,7 @@ def test_the_sentences_have_the_numbers_of_compare(tmp_path: Path) -> None:
     assert written["means"] == compared.means.to_dicts()
 
 
+@pytest.mark.slow
 def test_the_page_lists_the_values_and_causes_of_every_query(page: str) -> None:
     data = read_data(page)
     compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
@@ -124,6 +125,7 @@ def test_the_results_of_a_detailed_query_are_those_of_the_run_and_count_as_the_l
                 assert [kinds.count(kind) for kind in range(4)] == data["counts"][data["iterations"][s][start + k]][:4]
 
 
+@pytest.mark.slow
 def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp_path: Path) -> None:
     runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
     path = tmp_path / "lost.html"
@@ -145,6 +147,7 @@ def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp
     assert failed == [0, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_details_are_those_queries_that_changed_most(tmp_path: Path) -> None:
     path = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", "nCG@6", details=3)
     data = read_data(path.read_text())
@@ -168,6 +171,7 @@ def test_one_run_is_shown_without_a_comparison(tmp_path: Path) -> None:
     assert data["values"][1][0][data["first"]] == lowest
 
 
+@pytest.mark.slow
 def test_five_systems_are_each_compared_with_the_first(tmp_path: Path) -> None:
     runs = {f"s{k}": RUNS["quick" if k % 2 else "late"] for k in range(5)}
     made = json.loads(gg.report(AGENTS / "qrels.txt", runs, tmp_path / "a.json", "nCG@6").read_text())
@@ -187,6 +191,7 @@ def test_a_measure_without_values_has_no_verdict(tmp_path: Path) -> None:
     assert "No query has a value of GradedP@2 in both systems." in made["summary"][0]
 
 
+@pytest.mark.slow
 def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_path: Path) -> None:
     folder = ROOT / "qrels_examples" / "repeated_runs"
     runs = {name: [folder / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
@@ -198,6 +203,7 @@ def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_p
     assert not any("one run" in doubt for doubt in made["doubts"])
 
 
+@pytest.mark.slow
 def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_path: Path) -> None:
     qrels = {"q1": {"a": 3}, "q2": {"a": 3}}
     run = {"q1": {"a": 1.0}, "q3": {"z": 1.0}}
@@ -213,6 +219,7 @@ def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_pat
     assert "Queries without judgments are left out: old 1." in page
 
 
+@pytest.mark.slow
 def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
     folder = ROOT / "qrels_examples" / "opened_and_cited"
     results, uses = gg.read_traces(folder / "logs.jsonl", uses=True)
@@ -225,6 +232,7 @@ def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
     assert "Returned, opened, cited" in path.read_text()
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path, page: str) -> None:
     again = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "report.html", MEASURES, groups=AGENTS / "groups.csv")
     command = r"(?<=<code>).*?(?=</code>)"  # it names the file
@@ -240,6 +248,7 @@ def test_the_page_is_small_and_needs_nothing_else(page: str) -> None:
     assert len(read.ids) == len(set(read.ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["page", "hostile"])
 def test_the_page_allows_its_own_script_and_style_alone(which: str, request: pytest.FixtureRequest) -> None:
     read = Page(request.getfixturevalue(which))
@@ -279,6 +288,7 @@ def test_only_addresses_of_the_web_are_links(hostile: str) -> None:
     assert links == {(), (URLS["good"],)}
 
 
+@pytest.mark.slow
 def test_an_id_that_is_an_address_is_a_link(tmp_path: Path) -> None:
     page = "https://example.org/page"
     path = gg.report({"q": {page: 3}}, {"a": {"q": {page: 1.0}}}, tmp_path / "a.html", "CG")
@@ -301,6 +311,7 @@ def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(
     assert guarded["value"].to_list() == plain["value"].to_list()
 
 
+@pytest.mark.slow
 def test_markdown_has_the_sentences_and_tables_and_escapes_names(tmp_path: Path) -> None:
     text = write_hostile(tmp_path / "a.md").read_text()
     assert "<script" not in text.replace("\\<script", "")
@@ -340,6 +351,7 @@ def test_the_texts_of_a_picture_are_those_of_the_plot(page: str) -> None:
     assert labels <= {one.text for one in ElementTree.fromstring(picture).iter("text")}
 
 
+@pytest.mark.slow
 def test_the_look_of_the_users_plots_changes_nothing(tmp_path: Path, page: str) -> None:
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
         path = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", MEASURES, groups=AGENTS / "groups.csv")
@@ -360,6 +372,7 @@ def test_results_of_all_systems_come_in_one_file_or_one_each(tmp_path: Path) -> 
         gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", results=[LOST / "results.jsonl"] * 3)
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_and_says_how_to_make_it_again(tmp_path: Path) -> None:
     arguments = [
         LOST / "qrels.txt",
@@ -382,6 +395,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(tmp_path: Pat
     assert read_data(called.read_text()) == read_data(page)
 
 
+@pytest.mark.slow
 def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -> None:
     runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
     texts = tmp_path / "texts.tsv"

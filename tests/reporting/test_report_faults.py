@@ -31,6 +31,7 @@ def write(path: Path, qrels: Any, runs: dict[str, Any], measures: str, **options
     return gg.report(qrels, runs, path, measures, **options).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b", "difference", "cause"),
     [
@@ -51,6 +52,7 @@ def test_a_cause_of_the_first_runs_stands_only_where_the_means_differ_the_same_w
     assert data["changes"] == [{"cause": [-1 if cause is None else 0], "at": [at]}]
 
 
+@pytest.mark.slow
 def test_sentences_on_the_first_runs_say_so(tmp_path: Path) -> None:
     runs = {"A": [find(1), find(3)], "B": [find(3), find(1)]}
     verdict, why = json.loads(write(tmp_path / "a.json", GOOD, runs, "CG"))["summary"]
@@ -67,6 +69,7 @@ def test_sentences_on_the_first_runs_say_so(tmp_path: Path) -> None:
     assert single[1].startswith("CG: B is worse than A in 0 of 1 query")
 
 
+@pytest.mark.slow
 def test_the_pictures_take_the_threshold_of_the_good_documents(tmp_path: Path) -> None:
     """Precision and recall took 1: of the labels 1 and 2 in this order the precision was 1 at each recall, and not .5."""
     qrels, runs = {"q": {"a": 1, "b": 2}}, {"s": {"q": {"a": 2.0, "b": 1.0}}}
@@ -95,6 +98,7 @@ def test_uses_of_another_system_are_refused_in_every_form(tmp_path: Path, form: 
         gg.report(GOOD, runs, tmp_path / "a", "CG", uses=USES, format=form)
 
 
+@pytest.mark.slow
 def test_the_uses_of_one_system_are_said(tmp_path: Path) -> None:
     expected = "Good documents, mean over queries: 2.00 returned, 1.00 opened and 1.00 cited."
     for form in ("html", "markdown", "json"):
@@ -106,6 +110,7 @@ def test_the_uses_of_one_system_are_said(tmp_path: Path) -> None:
     assert len(json.loads(write(tmp_path / "c.json", GOOD, {"agent": find(2)}, "CG", uses=elsewhere))["summary"]) == 2
 
 
+@pytest.mark.slow
 def test_results_and_uses_of_one_log_fit_one_run_of_any_name(tmp_path: Path) -> None:
     """convert -o names the system of the uses after the run, and that of the results after the log."""
     log = {
@@ -142,6 +147,7 @@ def test_results_of_several_runs_are_refused_with_what_to_do() -> None:
         gg.report(GOOD, {"A": [find(1), find(1)]}, "a.csv", "CG", results=pl.DataFrame(rows))
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_label_that_counted_in_an_iteration(tmp_path: Path) -> None:
     """`a` is worth 0 in iteration 1 and 3 in iteration 2: the page had "new, not good" with the label 3."""
     (tmp_path / "q.qrels").write_text("q 1 a 0\nq 2 a 3\nq 0 b 2\n")
@@ -173,6 +179,7 @@ def test_low_coverage_is_told_once_for_each_system(tmp_path: Path) -> None:
     assert alone.startswith("half: coverage is low: 0.50")
 
 
+@pytest.mark.slow
 def test_that_no_label_reaches_the_threshold_is_said_first(tmp_path: Path) -> None:
     qrels, runs = {"q": {"a": 1, "b": 0}}, {"old": {"q": {"a": 1.0}}, "new": {"q": {"b": 1.0}}}
     made = json.loads(write(tmp_path / "a.json", qrels, runs, "nCG"))
@@ -186,6 +193,7 @@ def test_that_no_label_reaches_the_threshold_is_said_first(tmp_path: Path) -> No
     assert "<h1>No label of the qrels reaches" in page
 
 
+@pytest.mark.slow
 def test_the_page_of_the_command_names_its_options(tmp_path: Path) -> None:
     (tmp_path / "q.qrels").write_text("".join(f"q{k} 0 {doc} 1\n" for k in range(7) for doc in "ab"))
     rows = {"s": "q{0} 1 a 1 1 s\nq{0} 2 x 1 1 s\n", "t": "q{0} 1 {1} 1 1 t\nq{0} 1 y 2 0 t\n"}

@@ -72,6 +72,7 @@ def test_quality_stands_beside_tokens_price_and_seconds(tmp_path: Path) -> None:
         assert f"| {name} | {' | '.join(shown)} |" in text
 
 
+@pytest.mark.slow
 def test_a_tile_shows_tokens_in_place_of_searches(tmp_path: Path) -> None:
     page = write(tmp_path / "a.html", AGENTS / "costs.csv")
     tokens, costs = (
@@ -87,6 +88,7 @@ def test_a_tile_shows_tokens_in_place_of_searches(tmp_path: Path) -> None:
     assert "Searches per query" not in page
 
 
+@pytest.mark.slow
 def test_costs_of_whole_queries_have_no_place_in_the_table_of_searches(tmp_path: Path) -> None:
     costs = pl.DataFrame(
         {"query_id": QUERIES * 2, "system": ["quick"] * 25 + ["late"] * 25, "cost": [1.0] * 25 + [3.0] * 25}
@@ -103,6 +105,7 @@ def test_costs_need_one_run_of_each_system(tmp_path: Path) -> None:
         write(tmp_path / "a.html", AGENTS / "costs.csv", {"quick": [RUNS["quick"], RUNS["late"]], "late": RUNS["late"]})
 
 
+@pytest.mark.slow
 def test_the_command_takes_costs_and_writes_itself_on_the_page(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     done = run_command(

@@ -127,6 +127,7 @@ def share_found(searches: list[list[str]], labels: dict[str, int], i: int) -> fl
     return sum(gains.get(doc, 0) for doc in found) / sum(gains.values()) if gains else 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(how_many(4, full=100)))
 def test_the_headline_is_computed_and_a_system_wins_only_with_the_verdict(seed: int, tmp_path: Path) -> None:
     given = make_inputs(seed)

@@ -325,6 +325,7 @@ def number(values: dict[str, float | None]) -> dict[str, float]:
     return {name: -1.0 if value is None else value for name, value in values.items()}
 
 
+@pytest.mark.slow
 def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> None:
     tried = []
     for seed in SEEDS:
@@ -368,6 +369,7 @@ def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> N
     assert len(tried) > 2 * len(SEEDS)
 
 
+@pytest.mark.slow
 def test_gains_and_searches_of_several_runs_are_averaged_before_stopping_is_computed() -> None:
     for seed in range(how_many(3, full=20)):
         drawn = [draw(seed), draw(seed + 1_000)]

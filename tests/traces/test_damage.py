@@ -77,6 +77,7 @@ def _shape(results: pl.DataFrame) -> list[tuple[Any, ...]]:
 _OPTIONAL = {"model", "metadata", "trace_metadata", "mlflow.trace.session"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(WRITERS, every=3))
 def test_no_field_is_lost_in_silence(name: str, tmp_path: Path) -> None:
     """Each field of the story, dropped alone: an error, a notice, or the same searches with the same results."""

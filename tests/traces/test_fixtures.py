@@ -172,6 +172,7 @@ def test_a_sample_of_any_format_is_read_to_its_counts_or_refused_and_never_read_
     assert "phoenix/spans.jsonl" in read
 
 
+@pytest.mark.slow
 @needs_more
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_no_sample_is_read_to_no_search_whatever_format_is_named() -> None:

@@ -121,6 +121,7 @@ def test_a_first_message_of_numbers_is_read_to_its_end(tmp_path: Path) -> None:
     assert by_iteration(read_traces(path)) == LAST_TURN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["log.json", "log.jsonl", "log.json.gz"], every=3))
 def test_a_first_record_of_more_than_16_mib_is_one_sentence_that_names_the_option(name: str, tmp_path: Path) -> None:
     text = _write("langchain", "x" * (17 * _MIB)).encode()
@@ -131,6 +132,7 @@ def test_a_first_record_of_more_than_16_mib_is_one_sentence_that_names_the_optio
     assert by_iteration(read_traces(tmp_path / name, format="langchain")) == LAST_TURN
 
 
+@pytest.mark.slow
 def test_other_large_files_that_no_format_claims_are_described(tmp_path: Path) -> None:
     shots = json.dumps([{"shot": "x" * (5 * _MIB)}] * 4)
     for name, text, looks in (
@@ -172,6 +174,7 @@ _HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _HOSTILE)
 def test_looking_at_a_hostile_beginning_takes_time_in_proportion_to_its_length(name: str) -> None:
     def measure(size: int) -> float:

@@ -55,6 +55,7 @@ def _run(installed: Path, trace: Path) -> object:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_an_installed_plugin_is_found_and_reads_its_format(installed: Path, tmp_path: Path) -> None:
     trace = tmp_path / "q1.log"
     trace.write_text("ask What?\nsearch a\nhit d1\nhit d2\nsearch b\n")
@@ -63,6 +64,7 @@ def test_an_installed_plugin_is_found_and_reads_its_format(installed: Path, tmp_
     assert rows == [["q1", 1, 1, "d1"], ["q1", 1, 2, "d2"], ["q1", 2, 0, None]]
 
 
+@pytest.mark.slow
 def test_a_plugin_that_takes_a_name_of_ours_is_an_error(installed: Path, tmp_path: Path) -> None:
     (points,) = installed.glob("*.dist-info/entry_points.txt")
     before = points.read_text()
@@ -75,6 +77,7 @@ def test_a_plugin_that_takes_a_name_of_ours_is_an_error(installed: Path, tmp_pat
         points.write_text(before)
 
 
+@pytest.mark.slow
 def test_a_plugin_that_cannot_be_imported_is_an_error_that_names_it(installed: Path, tmp_path: Path) -> None:
     (points,) = installed.glob("*.dist-info/entry_points.txt")
     before = points.read_text()

@@ -35,6 +35,7 @@ def _chat(name: str) -> list[Json]:
     return [_USER, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
 
 
+@pytest.mark.slow
 def test_messages_one_a_line_are_one_conversation(save: Callable[..., Path]) -> None:
     path = save(_chat("d1"), "log.jsonl")
     assert read_traces(path).select("query_id", "doc_id").rows() == [("log", "d1")]
@@ -206,6 +207,7 @@ def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: 
     assert "traces by format: " in str(seen[0])
 
 
+@pytest.mark.slow
 def test_claude_code_takes_time_by_the_number_of_sessions_in_a_file_and_not_by_its_square(tmp_path: Path) -> None:
     session = claude_code(conversation())
     names = ("uuid-", "msg_", "call_", '"story"')

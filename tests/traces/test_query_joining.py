@@ -92,6 +92,7 @@ def test_two_logs_under_different_ids_go_from_convert_to_compare_and_give_the_nu
     assert means["SRR", "old"] == 0 and means["SRR", "new"] == pytest.approx(1 / 3 / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deduplicate", [None, gg.deduplicate])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_runs_results_costs_and_queries_have_the_ids_of_the_first_system(

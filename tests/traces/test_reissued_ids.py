@@ -145,6 +145,7 @@ def test_a_later_log_that_issues_ids_of_earlier_results_again_is_deduplicated(tm
     assert "an id stands for different documents" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_one_notice_counts_all_such_queries(tmp_path: Path, jobs: int) -> None:
     for number in range(3):

@@ -37,6 +37,7 @@ def test_order_of_rows_does_not_matter() -> None:
     assert to_run(results.reverse()).equals(to_run(results))
 
 
+@pytest.mark.slow
 def test_rows_in_any_order_make_the_run_that_counting_by_hand_makes() -> None:
     chance = random.Random(11)
     columns = "query_id iteration search rank doc_id score"

@@ -253,6 +253,7 @@ def test_pairs_of_pages_that_a_person_knows_are_kept_in_all_runs_and_by_later_lo
     assert "is the same file as" in err
 
 
+@pytest.mark.slow
 def test_pairs_join_ids_of_a_corpus_and_change_no_other_document(tmp_path: Path) -> None:
     for name, found in (("old", docs("d1", "d2")), ("new", docs("d2", "d3"))):
         (tmp_path / name).mkdir()

@@ -198,6 +198,7 @@ def test_a_log_nested_too_deep_is_read_or_an_error(field: str, depth: int, tmp_p
         assert str(error) == f"{path}: nests too deep; write its searches in the format jsonl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [list, json.dumps])
 @pytest.mark.parametrize("key", ["question", "query_id"])
 def test_time_grows_with_the_number_of_queries_and_not_with_its_square(held: Any, key: str, tmp_path: Path) -> None:

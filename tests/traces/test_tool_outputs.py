@@ -21,6 +21,7 @@ def test_lists_of_results_that_nest_deep_are_read() -> None:
     assert [result.url for result in found] == ["https://a.example/a", "https://a.example/b"]
 
 
+@pytest.mark.slow
 def test_more_objects_in_a_row_than_a_tool_returns_are_not_read_in_part() -> None:
     assert len(read_output('{"id": 1}' * 100_000, "here").results) == 100_000
     assert read_output('{"id": 1}' * 100_002, "here").status == "unparsed"

@@ -79,6 +79,7 @@ def test_a_field_that_counts_describes_or_cites_is_passed_over(form: str, tmp_pa
     assert by_iteration(read_traces(path, format=form, **STEPS)) == [["d1"]]
 
 
+@pytest.mark.slow
 def test_a_hostile_field_is_looked_at_only_so_far(tmp_path: Path) -> None:
     nested: Any = "x"
     for _ in range(900):

@@ -191,6 +191,7 @@ def test_convert_writes_uses_with_the_documents_of_deduplication(tmp_path: Path)
     assert rows_of(later) == rows_of(uses.filter(system="old")) and set(later.get_column("system")) == {"later"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the traces have no tokens:goodgain.GoodgainNotice")
 def test_convert_and_read_traces_give_the_same_uses_where_results_have_ids(tmp_path: Path) -> None:
     path = tmp_path / "story.json"
