@@ -193,7 +193,7 @@ def _score_both(
             f"people and the model both judged {len(judged)} queries; a valid interval needs {FEWEST_QUERIES}. "
             "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
-    left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
+    left = pool(systems, k=2**31, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
     if left.height:
         raise InputError(
             f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "

@@ -105,7 +105,9 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
         searched = pl.concat(part.get_column("query_id") for part in parts)
         warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
     if runs:
-        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results))
+        parts.append(
+            pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
+        )  # joined below
         systems += list(runs)
     columns = dict.fromkeys((*DOCUMENT, *TEXTS), pl.String)
     texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
