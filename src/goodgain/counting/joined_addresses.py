@@ -17,6 +17,9 @@ from goodgain.formats.run import Run
 from goodgain.options import OPTIONS, spell
 from goodgain.ranking.dataframe_engines import collect
 
+#: Rows of a file whose ids are kept as numbers, 16 bytes a row, until the spellings are known. A longer file is read once more.
+_MOST_KEPT = 20_000_000
+
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
     """Return qrels (or None) and runs in which each web page has one id, with a notice on what was joined.
@@ -30,7 +33,10 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     known = None if judged is None else select_addresses(judged.rows.get_column("doc_id"))
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
-    found = {name: _list_addresses(run) for name, run in runs.items()}
+    found, kept = dict[str, pl.Series](), dict[str, pl.DataFrame]()
+    for name, run in runs.items():
+        found[name], rows = _list_addresses(run)
+        kept |= {} if rows is None else {name: rows}
     spellings = find_spellings(
         select_addresses(pl.concat([*found.values(), *([] if known is None else [known])])), known
     )
@@ -42,7 +48,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     before = judged
     if judged is not None and known is not None and known.is_in(renamed).any():
         judged = mapping.map_qrels(judged, known.clear())
-    queries = _count_queries(spellings, before, runs)
+    queries = _count_queries(spellings, before, runs, kept)
     if queries:
         one, other = spellings.row(0)
         notice(
@@ -102,15 +108,23 @@ def select_addresses(ids: pl.Series) -> pl.Series:
     return found.gather(found.hash().arg_unique())  # five times as fast as unique
 
 
-def _list_addresses(run: Run | RunFile) -> pl.Series:
-    """Return the addresses among the ids of a run."""
+def _list_addresses(run: Run | RunFile) -> tuple[pl.Series, pl.DataFrame | None]:
+    """Return the addresses among the ids of a run, and the rows of a file as `_hash_ids` does."""
     if isinstance(run, RunFile):
-        ids = (select_addresses(block.run.rows.get_column("doc_id")) for block in run.blocks())
-        return select_addresses(pl.concat([*ids]))
-    rows = nw.from_native(run.frame).select("doc_id")
-    return select_addresses(
-        collect(rows.unique() if run.lives_on_engine else rows).get_column("doc_id").cast(pl.String)
-    )
+        ids, kept, height = list[pl.Series](), list[pl.DataFrame](), 0
+        for block in run.blocks():
+            rows = block.run.rows
+            ids.append(select_addresses(rows.get_column("doc_id")))
+            height += rows.height
+            kept = [*kept, _hash_ids(rows)] if height <= _MOST_KEPT else []
+        return select_addresses(pl.concat(ids)), pl.concat(kept) if kept else None
+    frame = nw.from_native(run.frame).select("doc_id")
+    ids_of_run = collect(frame.unique() if run.lives_on_engine else frame).get_column("doc_id").cast(pl.String)
+    return select_addresses(ids_of_run), None
+
+
+def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(pl.col("query_id").hash().alias("query"), pl.col("doc_id").hash().alias("document"))
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
@@ -129,20 +143,30 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
     return signed
 
 
-def _count_queries(spellings: pl.DataFrame, judged: Qrels | None, runs: Mapping[str, Run | RunFile]) -> int:
-    """Return in how many queries ids become one: those of a run and the qrels together."""
+def _count_queries(
+    spellings: pl.DataFrame, judged: Qrels | None, runs: Mapping[str, Run | RunFile], kept: Mapping[str, pl.DataFrame]
+) -> int:
+    """Return in how many queries ids become one: those of a run and the qrels together; `kept` has rows of some files."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
-    mapping = DocumentMap(pl.concat([spellings, names]), of="both", chunks="repeat")
+    pages = pl.concat([spellings, names])
+    mapping, hashed = DocumentMap(pages, of="both", chunks="repeat"), pages.with_columns(pl.col("chunk_id").hash())
 
     def select(frame: Any) -> pl.DataFrame:
         rows = mapping.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
-        return collect(rows.select("query_id", "doc_id", "document").unique())
+        found = collect(rows.select("query_id", "doc_id", page="document").unique())
+        return _hash_ids(found).with_columns(found["page"])
 
     labelled = [] if judged is None else [select(judged.rows)]
-    found: set[str] = set()
-    for run in runs.values():
-        frames = [block.run.rows for block in run.blocks()] if isinstance(run, RunFile) else [run.frame]
-        both = pl.concat([*labelled, *map(select, frames)]).unique()
-        several = pl.len().over("query_id", "document") > 1
-        found.update(both.filter(several).get_column("query_id"))
-    return len(found)
+    queries: set[int] = set()
+    for name, run in runs.items():
+        if name in kept:
+            chosen = kept[name].join(hashed.rename({"chunk_id": "document", "doc_id": "page"}), on="document").unique()
+            rows = [chosen]
+        else:
+            rows = [
+                select(part)
+                for part in ((b.run.rows for b in run.blocks()) if isinstance(run, RunFile) else [run.frame])
+            ]
+        both = pl.concat([*labelled, *rows]).unique()
+        queries.update(both.filter(pl.len().over("query", "page") > 1).get_column("query"))
+    return len(queries)

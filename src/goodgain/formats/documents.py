@@ -114,9 +114,13 @@ class DocumentMap:
             return mapped
 
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
-            grouped = replace(rows).group_by("query_id", "doc_id", *key, maintain_order=True)
-            others = [] if "iteration" in key else [pl.col("iteration").first()]
-            return grouped.agg(pl.col("relevance").max(), *others).select(rows.columns)
+            mapped = replace(rows).with_row_index("row")
+            changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
+            meets = pl.col("doc_id").is_in(changed.unique().implode())  # only these can have several rows
+            firsts = [] if "iteration" in key else [pl.col("iteration").first()]
+            grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
+            joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
+            return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
             """Return the labels of each chunk at every iteration that its document has: its own, else that for any."""
