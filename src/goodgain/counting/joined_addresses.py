@@ -149,24 +149,25 @@ def _count_queries(
     """Return in how many queries ids become one: those of a run and the qrels together; `kept` has rows of some files."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     pages = pl.concat([spellings, names])
-    mapping, hashed = DocumentMap(pages, of="both", chunks="repeat"), pages.with_columns(pl.col("chunk_id").hash())
+    mapping, ids = DocumentMap(pages, of="both", chunks="repeat"), pages.get_column("chunk_id").implode()
 
-    def select(frame: Any) -> pl.DataFrame:
-        rows = mapping.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
-        found = collect(rows.select("query_id", "doc_id", page="document").unique())
-        return _hash_ids(found).with_columns(found["page"])
+    def select(rows: pl.DataFrame) -> pl.DataFrame:
+        return _hash_ids(rows.filter(pl.col("doc_id").is_in(ids)))
+
+    def select_from(name: str, run: Run | RunFile) -> list[pl.DataFrame]:
+        if name in kept:
+            return [kept[name]]
+        if isinstance(run, RunFile):
+            return [select(block.run.rows) for block in run.blocks()]
+        if not run.lives_on_engine:
+            return [select(run.rows)]
+        found = mapping.add_documents(nw.from_native(run.frame)).filter(~nw.col("document").is_null())
+        return [_hash_ids(collect(found.select("query_id", "doc_id").unique()))]
 
     labelled = [] if judged is None else [select(judged.rows)]
+    page_of = _hash_ids(pages.select(query_id="doc_id", doc_id="chunk_id")).rename({"query": "page"})
     queries: set[int] = set()
     for name, run in runs.items():
-        if name in kept:
-            chosen = kept[name].join(hashed.rename({"chunk_id": "document", "doc_id": "page"}), on="document").unique()
-            rows = [chosen]
-        else:
-            rows = [
-                select(part)
-                for part in ((b.run.rows for b in run.blocks()) if isinstance(run, RunFile) else [run.frame])
-            ]
-        both = pl.concat([*labelled, *rows]).unique()
+        both = pl.concat([*labelled, *select_from(name, run)]).join(page_of, on="document").unique()
         queries.update(both.filter(pl.len().over("query", "page") > 1).get_column("query"))
     return len(queries)
