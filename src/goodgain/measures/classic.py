@@ -4,6 +4,8 @@ Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and the numbe
 ir_measures compute its other measures.
 """
 
+from __future__ import annotations  # narwhals takes long to import, and waits
+
 import math
 from functools import partial
 

@@ -6,6 +6,8 @@ Most of them give the label 0 to a document without a grade. The Graded ones, at
 it; a query has no value (null) if none of its first k documents has a grade. Any label is a grade, also a negative one.
 """
 
+from __future__ import annotations  # narwhals takes long to import, and waits
+
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
