@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a machine with Python 3.11 or later, pip and make: make demo, make test.
-# make test tries some of the cases, in three minutes on two cores; make test-all tries all of them (tests/support/counts.py).
+# make test tries some of the cases, make test-all tries all of them (tests/support/counts.py).
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
