@@ -18,12 +18,15 @@ from goodgain.options import FOR_COMMANDS, OPTIONS, spell
 
 #: These write the tables that analyses read: files in `convert`, whether to return them in `read_traces`.
 WRITES = {(name, command) for name in ("results", "queries", "costs", "uses", "outcomes") for command in ("convert",)}
+#: Option and command: not the order of iterations in a ranking, but that of the searches of several logs of one query.
+OF_LOGS = {("order", "convert"), ("order", "annotate")}
 #: Option and command -> another default than the declared one: a call without measures has no rel of a measure.
 OTHER_COMMANDS = {("rel", "funnel"): 2}
 #: Option and function -> another default than the declared one.
 OTHER_FUNCTIONS = {
     ("rel", "funnel"): 2,
     ("costs", "read_traces"): False,
+    ("order", "read_traces"): "time",  # as in OF_LOGS
     ("uses", "read_traces"): False,
 }
 
@@ -31,7 +34,7 @@ IN_COMMANDS = [
     (name, option)
     for name, command in program.commands.items()
     for option in command.params
-    if isinstance(option, click.Option) and option.name in OPTIONS and (option.name, name) not in WRITES
+    if isinstance(option, click.Option) and option.name in OPTIONS and (option.name, name) not in WRITES | OF_LOGS
 ]
 IN_FUNCTIONS = [
     (name, parameter)
