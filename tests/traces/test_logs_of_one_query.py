@@ -9,6 +9,9 @@ import pytest
 
 import goodgain as gg
 from goodgain.errors import InputError
+from goodgain.traces.model import Trace, Turn
+from goodgain.traces.reading.queries_and_costs import join_logs
+from goodgain.traces.reading.read_options import ReadOptions
 from tests.support.command import run_command
 
 #: The searches of three logs: the minute and the document that each found. The second log overlaps the first.
@@ -64,6 +67,13 @@ def test_with_errors_skip_a_query_without_times_is_left_out_by_its_id(tmp_path: 
 def test_equal_ids_without_a_table_stay_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is also in"):
         gg.read_traces(write_logs(tmp_path), query_id="q")
+
+
+def test_a_query_broke_off_if_one_of_its_logs_did() -> None:
+    cut, whole = ({"status": "incomplete", "reward": 1}, {"reward": 0})
+    for records in ((cut, whole), (whole, cut)):
+        joined = join_logs([Trace([Turn()], "log", record=record) for record in records], ReadOptions())
+        assert joined.outcomes == {"completed": 0, "reward": records[1]["reward"]}
 
 
 def test_each_system_has_its_own_logs_of_a_query(tmp_path: Path) -> None:

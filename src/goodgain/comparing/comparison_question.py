@@ -38,7 +38,7 @@ _MOST_ITERATIONS = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
-    """The options of `compare`, and what follows from them without a run; `runs_of` has the names of the runs of each system."""
+    """The options of `compare`, and what follows from them alone. `runs_of` maps each system to the names of its runs."""
 
     measures: Measures
     runs_of: Mapping[str, Sequence[str]]

@@ -96,9 +96,8 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))
     is_other = pl.lit(True) if known is None else ~pl.col("chunk_id").is_in(known.implode())
-    table = table.with_columns(is_other=is_other).sort(
-        "is_other", "chunk_id"
-    )  # a column: within groups it is found for each
+    # a column before the groups: within `over` Polars would look for it in each group
+    table = table.with_columns(is_other=is_other).sort("is_other", "chunk_id")
     table = table.with_columns(doc_id=pl.col("chunk_id").first().over("page")).drop("page", "is_other")
     return table.filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
 
@@ -109,7 +108,7 @@ def select_addresses(ids: pl.Series) -> pl.Series:
 
 
 def _list_addresses(run: Run | RunFile) -> tuple[pl.Series, pl.DataFrame | None]:
-    """Return the addresses among the ids of a run, and the rows of a file as `_hash_ids` does."""
+    """Return the addresses among the ids of a run, and all ids of a file as numbers; None for a long file or another run."""
     if isinstance(run, RunFile):
         ids, kept, height = list[pl.Series](), list[pl.DataFrame](), 0
         for block in run.blocks():
@@ -146,7 +145,7 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
 def _count_queries(
     spellings: pl.DataFrame, judged: Qrels | None, runs: Mapping[str, Run | RunFile], kept: Mapping[str, pl.DataFrame]
 ) -> int:
-    """Return in how many queries ids become one: those of a run and the qrels together; `kept` has rows of some files."""
+    """Return in how many queries ids become one: in a run and the qrels together; `kept` has ids of files as numbers."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     pages = pl.concat([spellings, names])
     mapping, ids = DocumentMap(pages, of="both", chunks="repeat"), pages.get_column("chunk_id").implode()

@@ -23,7 +23,7 @@ _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+
 #: Smaller positive labels lose digits when divided, and nDCG would be silently wrong.
 _LEAST_LABEL = 1e-280
 #: How autonuggetizer assigns a nugget to a document -> the label.
-_GRADES = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
+GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 
 
 def take_out_null_labels(
@@ -194,11 +194,11 @@ def _read_record(line: bytes, path: Path, number: int) -> Iterator[tuple[str, st
         )
     for nugget in record["nuggets"]:
         named = nugget if isinstance(nugget, dict) else {}
-        grade = _GRADES.get(str(named.get("assignment")))
+        grade = GRADES_OF_NUGGETS.get(str(named.get("assignment")))
         if grade is None or not isinstance(named.get("text"), str):
             raise InputError(
-                f"{path}, line {number}: a nugget needs a text, and one of {', '.join(_GRADES)} as its assignment; correct "
-                "the line"
+                f"{path}, line {number}: a nugget needs a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment; "
+                "correct the line"
             )
         is_vital = float(named.get("importance") == "vital")
         yield str(record["qid"]), named["text"], str(record["docid"]), grade, is_vital

@@ -18,6 +18,7 @@ from goodgain.files.json_text import NotJSONError, ObjectRows, iterate_objects, 
 from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
 from goodgain.files.table_reading import read_table
 from goodgain.files.trec_text import read_text
+from goodgain.formats.label_rules import GRADES_OF_NUGGETS
 from goodgain.formats.systems import number_repeats
 from goodgain.schema import QRELS
 
@@ -25,9 +26,6 @@ from goodgain.schema import QRELS
 GRADE = ("grade", "relevance")
 #: Columns of what RAGElo wrote about documents: its answer is the grade.
 _RAGELO = {"did", "raw_answer", "answer"}
-#: Whether a nugget is vital -> the grade of a document that supports it. Any partial support is worth 1.
-_SUPPORTED = {True: 3, False: 2}
-_SUPPORT = {"support", "partial_support", "not_support"}
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
 #: Grades of one source: query_id, doc_id, judge (only where the source names judges), subtopic (only where it grades nuggets),
@@ -211,12 +209,12 @@ def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for nugget in value["nuggets"]:
         named = nugget if isinstance(nugget, dict) else {}
         support = named.get("assignment")
-        if not isinstance(support, str) or support not in _SUPPORT:
-            raise ValueError(f"has a nugget whose assignment is not {', '.join(sorted(_SUPPORT))}")
+        if not isinstance(support, str) or support not in GRADES_OF_NUGGETS:
+            raise ValueError(f"has a nugget whose assignment is not {', '.join(sorted(GRADES_OF_NUGGETS))}")
         if not isinstance(named.get("text"), str):
             raise ValueError("has a nugget without a text")
         is_vital = named.get("importance") == "vital"
-        grade = {"support": _SUPPORTED[is_vital], "partial_support": 1}.get(support, 0)
+        grade = GRADES_OF_NUGGETS[support] + (is_vital and support == "support")  # that of a vital nugget is one more
         yield document | {"subtopic": named["text"], "grade": grade}
     if not value["nuggets"]:
         yield document

@@ -62,7 +62,7 @@ class Declaration:
             results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
             not, `graded` ones skip ungraded documents.
         better: `up`, `down`, or None for a measure without a better direction.
-        bounds: smallest and largest value, as text; "" where there is no largest one.
+        bounds: smallest and largest value, as text; a measure without a largest value has "".
         own: its parameters; for a classic measure, those that ir_measures lacks.
         example: a measure and its value in the example of the help; only for measures with their own class.
         labels: what column 2 of its qrels is, as `read_qrels` takes it; nothing if this does not matter.

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from goodgain.errors import InputError
 from goodgain.options import spell
+from goodgain.schema import COMPLETED
 from goodgain.traces.conversations.record_tree import follow_path
 from goodgain.traces.conversations.turns_and_calls import add_usages
 from goodgain.traces.expected_values import format_place, parse_time
@@ -15,6 +16,7 @@ from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace,
 from goodgain.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
+from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.traces.tool_outputs.overlooked_results import find_unknown_urls
 from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
@@ -110,7 +112,15 @@ def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
         begun = {id(step): time for trace, turn in used for step, time in _time_steps(trace, turn)}
         turn.steps.sort(key=lambda step: begun[id(step)])
     unknown = tuple(item for trace in traces for item in trace.unknown)
-    return replace(traces[0], turns=[turn], unknown=unknown, record=traces[-1].record, outcomes=traces[-1].outcomes)
+    outcomes: dict[str, float] = {}
+    for trace in traces:  # of several values the last counts; a query broke off if one of its logs did
+        found = read_outcomes(trace)
+        outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
+    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes)
+
+
+def read_outcomes(trace: Trace) -> dict[str, float]:
+    return find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
 
 
 def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:

@@ -16,7 +16,13 @@ from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.traces.reading.queries_and_costs import UnrecordedError, count_unknown, join_logs, read_queries
+from goodgain.traces.reading.queries_and_costs import (
+    UnrecordedError,
+    count_unknown,
+    join_logs,
+    read_outcomes,
+    read_queries,
+)
 from goodgain.traces.reading.query_ids import NamedQuery, QueryNames, find_id_of_log, name_log, name_queries, name_run
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.refusals import describe_unclaimed, make_source
@@ -29,7 +35,6 @@ from goodgain.traces.reading.trace_files_and_tasks import (
     plan_tasks,
 )
 from goodgain.traces.reading_summary import RunName, Summary
-from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tools import check_tools_called
 
 Value = TypeVar("Value")
@@ -144,7 +149,7 @@ def _add_trace(
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
     if named:  # what a log says of a conversation is about its last turn
-        outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
+        outcomes = read_outcomes(trace)
         rows.add_outcomes(outcomes, named[-1].query_id, *run)
         if outcomes.get(COMPLETED) == 0:
             summary.count("broken_off", format_place(trace.at))
