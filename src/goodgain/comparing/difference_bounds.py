@@ -16,7 +16,7 @@ from goodgain.measures.scores import Scores
 
 
 class ScoredRun(NamedTuple):
-    """A run's scores on the measures of a comparison, and how far labels of its unjudged results could raise them."""
+    """A run's scores on the measures of a comparison, and how far labels of its unjudged results could change them."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
