@@ -17,7 +17,7 @@ import warnings
 
 import polars as pl
 
-import goodgain.dedup as dedup
+import goodgain.logs.dedup as dedup
 from goodgain.errors import GoodgainNotice
 
 RESULTS_A_QUERY = 2_000

@@ -20,8 +20,8 @@ import openai
 import polars as pl
 
 import goodgain as gg
-from goodgain.labelling.documents_to_label import collect_documents
-from goodgain.labelling.prompt_requests import Parameters, make_requests, read_prompt
+from goodgain.judgments.labelling.documents_to_label import collect_documents
+from goodgain.judgments.labelling.prompt_requests import Parameters, make_requests, read_prompt
 
 SERVER = """
 import json

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goodgain.comparing import replicates as of
-from goodgain.comparing.statistical_tests import (
+from goodgain.analysis.comparing import replicates as of
+from goodgain.analysis.comparing.statistical_tests import (
     Matrix,
     bootstrap_interval,
     correct_by_holm,

@@ -84,7 +84,7 @@ def convert(jobs: int) -> Cost:
 
 
 def _convert_here(jobs: int) -> None:
-    from goodgain.traces import convert_traces
+    from goodgain.logs.traces import convert_traces
 
     clock, processors = time.perf_counter(), time.process_time()
     out = DATA.with_suffix(".run")

@@ -30,7 +30,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from rich.console import Console
 from rich.text import Text
 
-from goodgain.reporting.plots.pictures import write_picture
+from goodgain.analysis.reporting.plots.pictures import write_picture
 from goodgain.version import __version__
 
 ROOT = Path(__file__).parents[1]

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import goodgain as gg
 from goodgain.cli.program import program
-from goodgain.dedup.web_identities import IDENTITIES
+from goodgain.formats.web_identities import IDENTITIES
+from goodgain.logs.traces import formats
 from goodgain.measures.declaration import Declaration
 from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
-from goodgain.traces import formats
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -162,7 +162,7 @@ def write_python() -> str:
         parts.append(f"## {folder.rpartition('.')[2].capitalize()}\n\n{read_title(folder)}.\n")
         parts += [f"```{{eval-rst}}\n.. auto{find_kind(name)}:: goodgain.{name}\n```\n" for name in names]
     hosts = [f"goodgain.hosts.{name}" for name in ("ranx", "pytrec_eval", "inspect", "mlflow")]
-    for module in (*hosts, "goodgain.reporting.plots"):
+    for module in (*hosts, "goodgain.analysis.reporting.plots"):
         parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n")
     return "\n".join(parts)
 
@@ -217,7 +217,7 @@ def write_trace_formats() -> str:
     head = ["# Trace formats\n", NOTE, FORMATS, "\n".join(["| format | what it is |", "|---|---|", *names])]
     parts = []
     for form in known:
-        doc = inspect.getdoc(importlib.import_module(f"goodgain.traces.formats.{form.name}")) or ""
+        doc = inspect.getdoc(importlib.import_module(f"goodgain.logs.traces.formats.{form.name}")) or ""
         about, *said = re.split(rf"^({'|'.join(OF_FORMATS)}): ", doc, flags=re.MULTILINE)
         steps = about.strip().split("\n\n")[1:]
         rows = [

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import polars as pl
 
 import goodgain as gg
-from goodgain.comparing.outcomes import stack_outcomes
+from goodgain.analysis.comparing.outcomes import stack_outcomes
 from goodgain.formats.documents import read_document_map
 from goodgain.formats.label_rules import read_assignments
 from goodgain.formats.query_tables import (
@@ -39,15 +39,15 @@ from goodgain.formats.query_tables import (
     read_uses,
     select_costs,
 )
-from goodgain.labelling.answers_and_journal import read_completion
+from goodgain.judgments.labelling.answers_and_journal import read_completion
 from goodgain.measures.names import parse_measures
 from tests.formats.test_damaged_files import ENDINGS as TABLE_ENDINGS
 from tests.formats.test_damaged_files import LABELLING, TABLES, damage, encode, make_frame
+from tests.logs.traces.logs import WRITERS
+from tests.logs.traces.mutations import mutated
+from tests.logs.traces.test_damage import _logs
 from tests.support.readers import PATH_READERS
 from tests.support.tables import ROOT
-from tests.traces.logs import WRITERS
-from tests.traces.mutations import mutated
-from tests.traces.test_damage import _logs
 
 #: A processor's seconds, seconds by the clock (for a wait that never ends), and bytes more than before.
 CPU, CLOCK, MEMORY = 10, 60, 1 << 30

@@ -15,14 +15,14 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparing.required_lines import parse_requirement
-from goodgain.dedup import normalise_url
-from goodgain.traces.reading.known_formats import formats
-from goodgain.traces.tool_outputs.readers import read_output
+from goodgain.analysis.comparing.required_lines import parse_requirement
+from goodgain.logs.dedup import normalise_url
+from goodgain.logs.traces.reading.known_formats import formats
+from goodgain.logs.traces.tool_outputs.readers import read_output
+from tests.logs.traces.logs import WRITERS, Call, Story, Turn
 from tests.support.counts import how_many
 from tests.support.readers import PATH_READERS
 from tests.support.seconds import find_faster_growth, measure_seconds
-from tests.traces.logs import WRITERS, Call, Story, Turn
 
 #: Characters of a short text.
 LENGTH = 4_000

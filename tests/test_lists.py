@@ -11,30 +11,32 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.dedup import rows_and_trusted_ids
-from goodgain.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
+from goodgain.logs.dedup import rows_and_trusted_ids
+from goodgain.logs.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
+from goodgain.logs.traces import formats
 from goodgain.measures import MEASURES, classic
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
 from goodgain.measures.names import HOST_NAMES, HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
 from goodgain.schema import DEDUPLICATED, RESULTS
-from goodgain.traces import formats
-from tests.comparing.test_bounds import BOUNDED
-from tests.dedup import pairs_web, pairs_work
-from tests.dedup.writing import Pair
+from tests.analysis.comparing.test_bounds import BOUNDED
+from tests.logs.dedup import pairs_web, pairs_work
+from tests.logs.dedup.writing import Pair
+from tests.logs.traces.expected import EXPECTED, NOT_RECORDED, ODD_ITEMS
+from tests.logs.traces.logs import WITHOUT_STORY, WRITERS
+from tests.logs.traces.test_cases import SUBJECTS
 from tests.support import oracle, ranking_oracle
 from tests.support.ranking_cases import BY_GDEVAL, GRADED, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
 from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
-from tests.traces.expected import EXPECTED, NOT_RECORDED, ODD_ITEMS
-from tests.traces.logs import WITHOUT_STORY, WRITERS
-from tests.traces.test_cases import SUBJECTS
 
 #: The trace formats, by their files: a file that cannot be imported is listed too.
-FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
+FORMATS = sorted(
+    path.stem for path in (ROOT / "src/goodgain/logs/traces/formats").glob("*.py") if path.stem != "__init__"
+)
 #: The formats that claim files: the story is read with format="auto". test_shape.py has the cases of the other one.
 _CLAIMING = [name for name in FORMATS if name != "shape" and name not in WITHOUT_STORY]
-FIXTURES = Path("tests/traces/fixtures")
+FIXTURES = Path("tests/logs/traces/fixtures")
 
 
 def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
@@ -78,8 +80,8 @@ def test_every_measure_that_a_label_can_only_raise_is_tried_for_its_bounds() -> 
     same_names(
         declared,
         (str(measure.__name__) for measure in parse_measures(BOUNDED)),
-        "tests/comparing/test_bounds.py does not try {0}, whose declaration has from_labels: add it to BOUNDED",
-        "tests/comparing/test_bounds.py has {0} in BOUNDED, whose declaration has no from_labels: remove it",
+        "tests/analysis/comparing/test_bounds.py does not try {0}, whose declaration has from_labels: add it to BOUNDED",
+        "tests/analysis/comparing/test_bounds.py has {0} in BOUNDED, whose declaration has no from_labels: remove it",
     )
 
 
@@ -133,15 +135,15 @@ def test_every_measure_has_a_row_in_the_table_of_ranx() -> None:
     )
 
 
-# --- Trace formats: src/goodgain/traces/formats/ ----------------------------------------------------------------------
+# --- Trace formats: src/goodgain/logs/traces/formats/ ----------------------------------------------------------------------
 
 
 def test_every_trace_format_is_found_by_its_file() -> None:
     same_names(
         FORMATS,
         (name for name, form in formats().items() if not form.is_plugin),
-        "src/goodgain/traces/formats/{0}.py is not among goodgain.traces.formats()",
-        "goodgain.traces.formats() has {0}, which has no file in src/goodgain/traces/formats",
+        "src/goodgain/logs/traces/formats/{0}.py is not among goodgain.logs.traces.formats()",
+        "goodgain.logs.traces.formats() has {0}, which has no file in src/goodgain/logs/traces/formats",
     )
 
 
@@ -149,8 +151,8 @@ def test_every_trace_format_has_a_writer_of_the_story() -> None:
     same_names(
         _CLAIMING,
         WRITERS,
-        'tests/traces/logs.py has no writer for {0}: write def {0}(story: Story) -> str and add "{0}" to WRITERS',
-        "tests/traces/logs.py has a writer for {0}, which is not a format: remove it",
+        'tests/logs/traces/logs.py has no writer for {0}: write def {0}(story: Story) -> str and add "{0}" to WRITERS',
+        "tests/logs/traces/logs.py has a writer for {0}, which is not a format: remove it",
     )
 
 
@@ -168,8 +170,8 @@ def test_every_trace_format_has_something_that_it_does_not_understand(file: str,
     same_names(
         _CLAIMING,
         listed,
-        f"tests/traces/{file} has nothing of an unknown kind for {{0}}: add it",
-        f"tests/traces/{file} has {{0}}, which is not a format: remove it",
+        f"tests/logs/traces/{file} has nothing of an unknown kind for {{0}}: add it",
+        f"tests/logs/traces/{file} has {{0}}, which is not a format: remove it",
     )
 
 
@@ -186,8 +188,8 @@ def test_every_fixture_of_a_trace_format_is_expected() -> None:
     same_names(
         (str(path.relative_to(ROOT / FIXTURES)) for path in (ROOT / FIXTURES).glob("*/*")),
         [*EXPECTED, *NOT_RECORDED],
-        'tests/traces/expected.json does not say what {0} holds: add "{0}", as a person counts it',
-        f"tests/traces/expected.json has {{0}}, which is not in {FIXTURES}: remove it",
+        'tests/logs/traces/expected.json does not say what {0} holds: add "{0}", as a person counts it',
+        f"tests/logs/traces/expected.json has {{0}}, which is not in {FIXTURES}: remove it",
     )
 
 
@@ -195,8 +197,8 @@ def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
     same_names(
         FORMATS,
         (name.partition("/")[0] for name in EXPECTED),
-        'tests/traces/expected.json has no counts for any fixture of {0}: add one, "{0}/<file>"',
-        "tests/traces/expected.json has fixtures of {0}, which is not a format: remove them",
+        'tests/logs/traces/expected.json has no counts for any fixture of {0}: add one, "{0}/<file>"',
+        "tests/logs/traces/expected.json has fixtures of {0}, which is not a format: remove them",
     )
 
 
@@ -209,7 +211,7 @@ def test_every_trace_format_has_its_table_in_the_reference() -> None:
     )
 
 
-# --- Document types: src/goodgain/dedup/document_types.py ----------------------------------------------------------------------
+# --- Document types: src/goodgain/logs/dedup/document_types.py ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same document", "different documents"])
@@ -219,9 +221,9 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
     same_names(
         TYPES.keys() - {PARENT.name},  # no result has this type: it is what a passage is at level="document"
         (name for pair in pairs if pair.same is same and (name := type_of(pair)) is not None),
-        f"tests/dedup/pairs_work.py has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
+        f"tests/logs/dedup/pairs_work.py has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
         f' add Pair({same}, "<why>", result(type="{{0}}", ...), result(type="{{0}}", ...)) to PAIRS',
-        "tests/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/dedup/document_types.py: remove them",
+        "tests/logs/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/logs/dedup/document_types.py: remove them",
     )
 
 
@@ -256,7 +258,7 @@ def test_every_document_type_keeps_to_the_rules_of_its_table() -> None:
     if [*TYPES][-1] != PARENT.name:
         said += [f"{[*TYPES][-1]} stands below PARENT: move its row above it"]
     if said:
-        pytest.fail("\n".join(f"src/goodgain/dedup/document_types.py, {one}" for one in said), pytrace=False)
+        pytest.fail("\n".join(f"src/goodgain/logs/dedup/document_types.py, {one}" for one in said), pytrace=False)
 
 
 def type_of(pair: Pair) -> str | None:

@@ -20,7 +20,7 @@ from tests.support.tables import ROOT
 ELSEWHERE = {
     "command_line": "tests/test_readme.py",
     "conversations": "tests/evaluation/test_conversations_page.py",
-    "labelling": "tests/labelling/test_page.py",
+    "labelling": "tests/judgments/labelling/test_page.py",
 }
 #: Pages whose examples need packages that only `make test-hosts` installs.
 NEEDS = {"hosts_agents": ("inspect_ai", "mlflow")}

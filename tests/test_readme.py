@@ -34,7 +34,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for folder in ("qrels_examples", "docs", "tests/traces/fixtures"):
+    for folder in ("qrels_examples", "docs", "tests/logs/traces/fixtures"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 

@@ -63,45 +63,52 @@ from goodgain.measures.session_measures import NuggetCoverage, NuggetRecall, Per
 from goodgain.version import __version__, show_versions
 
 if TYPE_CHECKING:
-    from goodgain.comparing.comparison import Comparison
-    from goodgain.comparing.explanation import Explanation
-    from goodgain.comparing.gate_reports import check
-    from goodgain.comparing.use_of_documents import Funnel, funnel
-    from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.analysis.comparing.comparison import Comparison
+    from goodgain.analysis.comparing.explanation import Explanation
+    from goodgain.analysis.comparing.gate_reports import check
+    from goodgain.analysis.comparing.use_of_documents import Funnel, funnel
+    from goodgain.analysis.reporting import plots
     from goodgain.evaluation import flatten
     from goodgain.experiments.doors_for_comparisons import compare, explain, report
     from goodgain.experiments.doors_for_scores import coverage, curve, evaluate, ledger, pr_curve, spend
     from goodgain.experiments.experiment import Experiment
     from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
-    from goodgain.judging.aggregation import aggregate, rescale
-    from goodgain.judging.judge_agreement import Agreement, agreement
-    from goodgain.judging.pooling import pool
-    from goodgain.labelling.model_labels import label
+    from goodgain.judgments.judging.aggregation import aggregate, rescale
+    from goodgain.judgments.judging.judge_agreement import Agreement, agreement
+    from goodgain.judgments.judging.pooling import pool
+    from goodgain.judgments.labelling.model_labels import label
+    from goodgain.logs.dedup import Deduplication, deduplicate
+    from goodgain.logs.traces import convert_traces, read_results, read_traces, to_run, write_results
     from goodgain.measures.scores import Scores
-    from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (
-    {"Comparison": "goodgain.comparing.comparison", "Explanation": "goodgain.comparing.explanation"}
-    | {"check": "goodgain.comparing.gate_reports"}
-    | dict.fromkeys(("Funnel", "funnel"), "goodgain.comparing.use_of_documents")
-    | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
-    | {"flatten": "goodgain.evaluation", "Experiment": "goodgain.experiments.experiment"}
+    {"Comparison": "goodgain.analysis.comparing.comparison", "Explanation": "goodgain.analysis.comparing.explanation"}
+    | {"check": "goodgain.analysis.comparing.gate_reports"}
+    | dict.fromkeys(("Funnel", "funnel"), "goodgain.analysis.comparing.use_of_documents")
+    | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.logs.dedup")
+    | {
+        "plots": "goodgain.analysis.reporting",
+        "flatten": "goodgain.evaluation",
+        "Experiment": "goodgain.experiments.experiment",
+    }
     | dict.fromkeys(("compare", "explain", "report"), "goodgain.experiments.doors_for_comparisons")
     | dict.fromkeys(
         ("coverage", "curve", "evaluate", "ledger", "pr_curve", "spend"), "goodgain.experiments.doors_for_scores"
     )
     | dict.fromkeys(("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"), "goodgain.formats")
-    | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
-    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
+    | dict.fromkeys(("aggregate", "rescale"), "goodgain.judgments.judging.aggregation")
+    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judgments.judging.judge_agreement")
     | {
-        "label": "goodgain.labelling.model_labels",
-        "pool": "goodgain.judging.pooling",
+        "label": "goodgain.judgments.labelling.model_labels",
+        "pool": "goodgain.judgments.judging.pooling",
         "Scores": "goodgain.measures.scores",
     }
-    | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
+    | dict.fromkeys(
+        ("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.logs.traces"
+    )
 )
 
 
@@ -199,6 +206,7 @@ __all__ = [
     "nDCG",
     "nDCGG",
     "nSessionDCG",
+    "plots",
     "pool",
     "pr_curve",
     "read_qrels",

@@ -314,7 +314,7 @@ def test_the_real_sessions_agree_with_ir_measures() -> None:
 
 
 HEAVY = ["numba", "pandas", "pyarrow", "ranx", "rich", "scipy"]
-HEAVY += ["goodgain.dedup", "goodgain.judging", "goodgain.labelling", "goodgain.traces"]
+HEAVY += ["goodgain.logs.dedup", "goodgain.judgments.judging", "goodgain.judgments.labelling", "goodgain.logs.traces"]
 EVALUATE = (
     f"from goodgain.cli.program import program; program(['evaluate', {str(QRELS)!r}, {str(RUN)!r}, 'SRR'], 'goodgain')"
 )

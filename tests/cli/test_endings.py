@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.logs.traces.logs import conversation, openai_chat
 from tests.support.command import COMMAND
 from tests.support.counts import how_many, some_of
 from tests.support.tables import ROOT
-from tests.traces.logs import conversation, openai_chat
 
 EXAMPLES = ROOT / "qrels_examples" / "guideline"
 QRELS, RUN = EXAMPLES / "qrels.txt", EXAMPLES / "agent.run"
@@ -271,7 +271,7 @@ def test_a_library_leaves_ctrl_c_alone() -> None:
 @pytest.mark.slow
 def test_an_interrupt_while_a_process_sends_a_result_ends_at_once() -> None:
     code = """
-from goodgain.traces.reading.trace_files_and_tasks import _open_pool
+from goodgain.logs.traces.reading.trace_files_and_tasks import _open_pool
 try:
     with _open_pool(1) as pool:
         pool.submit(bytes, 200_000_000)

@@ -230,7 +230,7 @@ def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
 
 
 def test_convert_makes_the_folder_of_runs_named_by_their_systems(tmp_path: Path) -> None:
-    log = ROOT / "tests" / "traces" / "fixtures" / "jsonl" / "story.jsonl"
+    log = ROOT / "tests" / "logs" / "traces" / "fixtures" / "jsonl" / "story.jsonl"
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes(log.read_bytes())
     goodgain("convert", "old=a.jsonl", "new=b.jsonl", "-o", "runs/{system}.run", cwd=tmp_path)

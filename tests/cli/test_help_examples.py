@@ -32,7 +32,7 @@ def read_examples(name: str, command: click.Command) -> list[str]:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the folders that examples read, with a command `goodgain` that runs this package."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("qrels_examples", "docs", "tests/traces/fixtures"):
+    for name in ("qrels_examples", "docs", "tests/logs/traces/fixtures"):
         shutil.copytree(ROOT / name, folder / name)
     script = folder / "bin" / "goodgain"
     script.parent.mkdir()

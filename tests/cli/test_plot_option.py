@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import goodgain as gg
+from goodgain.analysis.reporting.plots import pictures
 from goodgain.cli.printed_tables import draw_sparkline
-from goodgain.reporting.plots import pictures
 from tests.support.command import COMMAND, run_command
 from tests.support.counts import EVERYTHING
 from tests.support.tables import ROOT

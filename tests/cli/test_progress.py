@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.cli.test_terminals import read_terminal, run_on_terminal, show_screen
-from tests.labelling.endpoint import Call, good, serve
-from tests.labelling.test_kill import write_job
+from tests.judgments.labelling.endpoint import Call, good, serve
+from tests.judgments.labelling.test_kill import write_job
 from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT
 
@@ -37,7 +37,7 @@ CALLS = {
     "curve": (["curve", *FILES, "-m", "nCG SRR", "-o", "csv"], "working"),
     "explain": (["explain", *FILES, "-m", "CG@6"], "working"),
     "report": (["report", *FILES, "-m", "CG@6", "--format", "csv"], "resampling"),
-    "convert": (["convert", "tests/traces/fixtures/langchain/state.json", "-o"], "working"),
+    "convert": (["convert", "tests/logs/traces/fixtures/langchain/state.json", "-o"], "working"),
     "dedup": (["dedup", "docs/web_search.jsonl", "-o"], "working"),
 }
 

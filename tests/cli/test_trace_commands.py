@@ -15,7 +15,7 @@ import goodgain as gg
 from tests.cli.test_command_line import goodgain
 from tests.support.tables import ROOT
 
-FIXTURES = ROOT / "tests" / "traces" / "fixtures"
+FIXTURES = ROOT / "tests" / "logs" / "traces" / "fixtures"
 WEB = ROOT / "docs" / "web_search.jsonl"
 
 

@@ -82,7 +82,7 @@ def test_parts_of_pages_stay_apart_and_text_fragments_do_not_count() -> None:
 def test_qrels_without_addresses_cost_nothing() -> None:
     code = (
         "import sys, goodgain as gg; gg.evaluate({'q': {'d': 2}}, {'q': {'http://a.org': 1.0, 'd': 2.0}}, 'nCG');"
-        "assert 'goodgain.dedup.urls' not in sys.modules"
+        "assert 'goodgain.formats.urls' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
@@ -193,7 +193,7 @@ def test_commands_join_and_pool_lists_a_page_once(tmp_path: Path) -> None:
 
 
 def test_documents_to_label_are_those_without_a_label_under_any_spelling() -> None:
-    from goodgain.labelling.documents_to_label import collect_documents
+    from goodgain.judgments.labelling.documents_to_label import collect_documents
 
     queries = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
     with pytest.warns(gg.GoodgainNotice, match="no text to show"):

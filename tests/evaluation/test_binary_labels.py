@@ -17,7 +17,7 @@ import ranx
 import goodgain as gg
 import goodgain.hosts.ranx as ranx_host
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-from goodgain.judging.conclusions_from_model_labels import compare_orders
+from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.asking_hosts import needs_names_in_ir_measures
 from tests.support.command import run_command

@@ -15,7 +15,7 @@ import pytest
 import goodgain as gg
 from goodgain.counting import run_opening
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-from goodgain.judging.conclusions_from_model_labels import compare_orders
+from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
 from tests.evaluation.test_doors import read_in_blocks
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command

@@ -15,12 +15,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.comparing import pairs_table
+from goodgain.analysis.comparing import pairs_table
+from goodgain.analysis.reporting import iteration_curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
 from goodgain.experiments.shared_steps import MOST_KEPT, KeptResults, make_key
 from goodgain.options import OPTIONS
-from goodgain.reporting import iteration_curves
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import goodgain as gg
-from goodgain.judging.conclusions_from_model_labels import compare_orders
-from goodgain.traces import to_run
-from tests.traces.logs import conversation, openai_chat
+from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
+from goodgain.logs.traces import to_run
+from tests.logs.traces.logs import conversation, openai_chat
 
 QRELS = {"q": {"a": 3}}
 RUN = {"q": {"a": 1.0}}

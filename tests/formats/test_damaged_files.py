@@ -162,7 +162,7 @@ def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the
     table: str, tmp_path: Path
 ) -> None:
     """Bytes of the header of a page are set to all values: one of them is the number of its rows."""
-    log = Path(__file__).parents[1] / "traces" / "fixtures" / "openinference" / "phoenix.parquet"
+    log = Path(__file__).parents[1] / "logs" / "traces" / "fixtures" / "openinference" / "phoenix.parquet"
     whole = log.read_bytes() if table == "log" else encode(make_frame(table), ".parquet")
     path = tmp_path / "a.parquet"
     for at in {*range(4, how_many(12, full=60)), 62, 142}:  # where Polars ended the process for a log and for texts

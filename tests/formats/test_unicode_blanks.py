@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodgain as gg
-from goodgain.judging.pooling import write_sheet
-from goodgain.labelling.documents_to_label import read_texts
+from goodgain.judgments.judging.pooling import write_sheet
+from goodgain.judgments.labelling.documents_to_label import read_texts
 from tests.support.counts import how_many
 
 #: White space and signs without width, of which Python, Polars or a regular expression strip some.

@@ -18,10 +18,10 @@ import pytest
 import goodgain as gg
 from goodgain.hosts import langfuse, phoenix
 from goodgain.hosts.annotation_table import annotate
-from tests.labelling.endpoint import Call, serve
+from tests.judgments.labelling.endpoint import Call, serve
 from tests.support.command import run_command
 
-FIXTURES = Path(__file__).parents[1] / "traces" / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "logs" / "traces" / "fixtures"
 LOG = FIXTURES / "langfuse" / "story.json"
 QRELS = Path(__file__).parents[2] / "docs" / "story_qrels.txt"
 QUERY = "story"

@@ -17,7 +17,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.hosts.annotation_table import annotate
-from tests.labelling.endpoint import serve
+from tests.judgments.labelling.endpoint import serve
 from tests.support.command import run_command
 
 phoenix = pytest.importorskip("phoenix.client", reason="Phoenix's client is not installed here: make test-hosts")

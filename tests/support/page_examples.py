@@ -30,7 +30,7 @@ _GOODGAIN = f'goodgain() {{ {sys.executable} -m goodgain "$@"; }}; '
 
 def copy_checkout(folder: Path) -> Path:
     """Copy what the examples read into a folder where they can write."""
-    for name in ("qrels_examples", "docs", "tests/traces/fixtures"):
+    for name in ("qrels_examples", "docs", "tests/logs/traces/fixtures"):
         shutil.copytree(ROOT / name, folder / name)
     return folder
 

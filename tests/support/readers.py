@@ -8,10 +8,10 @@ from pathlib import Path
 
 import goodgain as gg
 from goodgain.files import opening
-from goodgain.judging.grade_table import read_grades
-from goodgain.labelling.documents_to_label import collect_documents, read_queries, read_texts
-from goodgain.traces.reading.known_formats import formats
-from tests.traces.logs import WRITERS
+from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.labelling.documents_to_label import collect_documents, read_queries, read_texts
+from goodgain.logs.traces.reading.known_formats import formats
+from tests.logs.traces.logs import WRITERS
 
 __all__ = ["PATH_READERS", "PathReader"]
 

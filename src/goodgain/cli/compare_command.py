@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 
 import click
 
+from goodgain.analysis.comparing.baseline_file import write_baseline
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
+from goodgain.analysis.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
+from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
+from goodgain.analysis.comparing.comparison_tables import Layout
+from goodgain.analysis.comparing.gate_reports import choose_change, write_comment
+from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.searches import read_results_of
+from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.comparing.baseline_file import write_baseline
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_forms import FORMS as COMPARISON_FORMS
-from goodgain.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
-from goodgain.comparing.comparison_question import add_fixed_iterations
-from goodgain.comparing.comparison_tables import Layout
-from goodgain.comparing.gate_reports import choose_change, write_comment
-from goodgain.comparing.required_lines import Requirement, parse_requirement
-from goodgain.comparing.searches import read_results_of
 from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.experiment import Experiment
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
@@ -28,7 +29,6 @@ from goodgain.formats.texts import read_questions
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
-from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(

@@ -8,11 +8,11 @@ import click
 import ir_measures
 import polars as pl
 
+from goodgain.analysis.comparing.required_lines import parse_requirement
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values
-from goodgain.comparing.required_lines import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
 from goodgain.counting.run_opening import map_documents
@@ -55,7 +55,7 @@ from goodgain.measures.scores import MEANS, Scores
     "--human",
     metavar="FILE",
     help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them. In "
-    "Python: goodgain.judging.conclusions_from_model_labels.estimate_means.",
+    "Python: goodgain.judgments.judging.conclusions_from_model_labels.estimate_means.",
 )
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
 @shared.declared_option("groups")
@@ -185,7 +185,7 @@ def _list_means(
 
 def _read_people(human: str, x: Experiment) -> Qrels:
     """Return people's labels with the ids of the qrels: --documents and --urls map both alike."""
-    from goodgain.judging.aggregation import aggregate
+    from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
     mapping = {name: x.options[name] for name in ("documents", "documents_of", "chunks")}
@@ -205,7 +205,7 @@ def _list_corrected_means(
         shared.say(f"{shown}: a sum over queries, left out of the corrected means")
     if not averaged:
         raise InputError("--human corrects means, and these measures are sums. Name another measure")
-    from goodgain.judging.conclusions_from_model_labels import estimate_means
+    from goodgain.judgments.judging.conclusions_from_model_labels import estimate_means
 
     qrels, runs, *_ = x.opened
     found = {name: estimate_means(people, qrels, run, averaged) for name, run in zip(names, runs.values(), strict=True)}

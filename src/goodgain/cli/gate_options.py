@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import click
 
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.required_lines import Requirement, forbids_improvement
+from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import ExitStatus
 from goodgain.cli.printed_tables import write_output
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.required_lines import Requirement, forbids_improvement
-from goodgain.comparing.requirements import Outcome, check_requirements
 from goodgain.errors import notice
 from goodgain.measures.scores import Scores
 
@@ -64,7 +64,7 @@ def check_lines(
     for outcome in outcomes:
         shared.say(outcome)
     if junit is not None:
-        from goodgain.comparing.gate_reports import write_junit  # takes 25 ms to import
+        from goodgain.analysis.comparing.gate_reports import write_junit  # takes 25 ms to import
 
         of_all = [found] if isinstance(found, Comparison) else found.values()
         notes = dict.fromkeys(note for one in of_all for note in one.notes)

@@ -7,12 +7,12 @@ from typing import Any
 import click
 import polars as pl
 
+from goodgain.analysis.reporting.plots.pictures import draw_curves, write_picture
+from goodgain.analysis.reporting.spend_totals import describe_spend
+from goodgain.analysis.reporting.spends import OVER, format_amount
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.reporting.plots.pictures import draw_curves, write_picture
-from goodgain.reporting.spend_totals import describe_spend
-from goodgain.reporting.spends import OVER, format_amount
 
 
 @shared.command(

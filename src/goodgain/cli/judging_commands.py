@@ -15,12 +15,12 @@ from goodgain.files.writing import write_frame
 from goodgain.formats import write_qrels
 from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.judging import conclusions_from_model_labels as conclusions
-from goodgain.judging import judge_agreement, pooling
-from goodgain.judging.aggregation import RULES, aggregate, find_disputed
-from goodgain.judging.grade_table import read_grades
-from goodgain.judging.judge_agreement import Agreement
-from goodgain.judging.scales import find_scale
+from goodgain.judgments.judging import conclusions_from_model_labels as conclusions
+from goodgain.judgments.judging import judge_agreement, pooling
+from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disputed
+from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.judging.judge_agreement import Agreement
+from goodgain.judgments.judging.scales import find_scale
 from goodgain.options import DOCUMENTS, READING
 
 

@@ -15,15 +15,15 @@ from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.errors import InputError, Progress
 from goodgain.files.results import check_results_name
 from goodgain.files.writing import write_frame
-from goodgain.judging.aggregation import find_disputed
-from goodgain.judging.pooling import check_sheet_name, write_sheet
-from goodgain.labelling import model_labels
-from goodgain.labelling.answers_and_journal import Answer, Journal
-from goodgain.labelling.budget_and_pace import Budget, Limits, Spent
-from goodgain.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
-from goodgain.labelling.endpoint import Endpoint
-from goodgain.labelling.keys import Key
-from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
+from goodgain.judgments.judging.aggregation import find_disputed
+from goodgain.judgments.judging.pooling import check_sheet_name, write_sheet
+from goodgain.judgments.labelling import model_labels
+from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
+from goodgain.judgments.labelling.budget_and_pace import Budget, Limits, Spent
+from goodgain.judgments.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
+from goodgain.judgments.labelling.endpoint import Endpoint
+from goodgain.judgments.labelling.keys import Key
+from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
 
 #: More calls than these need confirmation.
 _ASK_ABOVE = 100

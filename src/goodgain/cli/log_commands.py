@@ -10,12 +10,12 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
-from goodgain.dedup import deduplicate
 from goodgain.errors import InputError
 from goodgain.formats.any_source import exists
-from goodgain.traces import convert_traces, write_results
-from goodgain.traces.reading.read_options import ReadOptions
-from goodgain.traces.reading.refusals import explain_format
+from goodgain.logs.dedup import deduplicate
+from goodgain.logs.traces import convert_traces, write_results
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading.refusals import explain_format
 
 _POLICIES = ("standard", "id", "strict", "content")
 #: Further outputs of convert -> what they are.

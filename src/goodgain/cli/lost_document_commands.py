@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
+from goodgain.analysis.comparing import use_of_documents
+from goodgain.analysis.comparing.explanation_screens import FORMS, render_on_terminal, take_query
+from goodgain.analysis.comparing.use_of_documents import FUNNEL
+from goodgain.analysis.reporting.plots.pictures import draw_funnel, write_picture
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, open_console, print_frame, print_values, write_output
-from goodgain.comparing import use_of_documents
-from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
-from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.errors import InputError
 from goodgain.files.terminal_tables import print_drawn
 from goodgain.formats import read_qrels
-from goodgain.reporting.plots.pictures import draw_funnel, write_picture
 
 
 @shared.command(

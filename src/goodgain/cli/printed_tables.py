@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TextIO
 
 import polars as pl
 
+from goodgain.analysis.comparing.rendering import format_number
+from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.cli.shared_options import Output, say
-from goodgain.comparing.rendering import format_number
-from goodgain.comparing.use_of_documents import FUNNEL
 from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
 from goodgain.files.terminal_tables import draw_table, print_drawn

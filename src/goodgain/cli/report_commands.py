@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from goodgain.analysis.reporting.report import FORMATS, choose_format, write_report
 from goodgain.cli import shared_options as shared
 from goodgain.cli.log_commands import group_traces, reading_options
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
@@ -17,7 +18,6 @@ from goodgain.cli.printed_tables import write_output
 from goodgain.errors import count_of
 from goodgain.experiments.reports import gather_evidence
 from goodgain.experiments.shared_arguments import OF_REPORTS
-from goodgain.reporting.report import FORMATS, choose_format, write_report
 
 
 @shared.command(
@@ -79,8 +79,8 @@ def report(
 
 
 @shared.command(
-    "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
-    "goodgain annotate docs/story_qrels.txt tests/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
+    "goodgain annotate docs/story_qrels.txt tests/logs/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
+    "goodgain annotate docs/story_qrels.txt tests/logs/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
 )
 @shared.qrels_argument
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
@@ -114,7 +114,7 @@ def annotate(
     """
     from goodgain.hosts import langfuse, phoenix
     from goodgain.hosts.annotation_table import annotate as tabulate
-    from goodgain.labelling.keys import Key
+    from goodgain.judgments.labelling.keys import Key
 
     server: Any = {"phoenix": phoenix, "langfuse": langfuse}[host]
     table = tabulate(qrels, group_traces(traces), " ".join(measures), **options)

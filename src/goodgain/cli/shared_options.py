@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goodgain.comparing.comparison_forms import PLACES, ROWS
+from goodgain.analysis.comparing.comparison_forms import PLACES, ROWS
+from goodgain.analysis.reporting.plots.pictures import check_picture_name
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
 from goodgain.formats.systems import find_likely_replicates, number_repeats
 from goodgain.options import DOCUMENTS, OPTIONS, READING
-from goodgain.reporting.plots.pictures import check_picture_name
 
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment

@@ -11,7 +11,11 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.statistical_tests import Settings, bootstrap_interval, check_settings
+from goodgain.analysis.comparing.statistical_tests import Settings, bootstrap_interval, check_settings
+from goodgain.analysis.reporting.counted_runs import SystemCounts, join_counts
+from goodgain.analysis.reporting.iteration_curves import tabulate_curve
+from goodgain.analysis.reporting.precision_recall import Points, interpolate
+from goodgain.analysis.reporting.spends import OVER
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError
@@ -24,10 +28,6 @@ from goodgain.measures.replicate_scores import average_scores, find_values
 from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, spell
-from goodgain.reporting.counted_runs import SystemCounts, join_counts
-from goodgain.reporting.iteration_curves import tabulate_curve
-from goodgain.reporting.precision_recall import Points, interpolate
-from goodgain.reporting.spends import OVER
 
 if TYPE_CHECKING:
     import pandas as pd

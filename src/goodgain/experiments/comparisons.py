@@ -5,15 +5,15 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.causes import divide_measure
-from goodgain.comparing.compare_systems import compare_scores
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.comparison_notes import Note, describe_shared_queries
-from goodgain.comparing.comparison_question import BASELINE, Question
-from goodgain.comparing.explanation import Explanation, explain_systems, pair_runs
-from goodgain.comparing.lost_queries import LostQueries, describe_incomplete, find_incomplete, read_unread
-from goodgain.comparing.searches import read_results_of
-from goodgain.comparing.use_of_documents import check_uses
+from goodgain.analysis.comparing.causes import divide_measure
+from goodgain.analysis.comparing.compare_systems import compare_scores
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_notes import Note, describe_shared_queries
+from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.explanation import Explanation, explain_systems, pair_runs
+from goodgain.analysis.comparing.lost_queries import LostQueries, describe_incomplete, find_incomplete, read_unread
+from goodgain.analysis.comparing.searches import read_results_of
+from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from goodgain.comparing.comparison import Comparison
-from goodgain.comparing.explanation import Explanation
-from goodgain.comparing.required_lines import Requirement
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.explanation import Explanation
+from goodgain.analysis.comparing.required_lines import Requirement
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
     OF_REPORTS,

@@ -5,6 +5,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
+from goodgain.analysis.reporting.precision_recall import Points
 from goodgain.errors import InputError
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
@@ -18,7 +19,6 @@ from goodgain.experiments.shared_arguments import (
 from goodgain.formats.systems import is_replicates
 from goodgain.measures.names import Measures
 from goodgain.measures.scores import Scores
-from goodgain.reporting.precision_recall import Points
 
 
 @takes_options

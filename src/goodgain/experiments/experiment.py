@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import polars as pl
 
+from goodgain.analysis.reporting.counted_runs import tabulate_ledger
+from goodgain.analysis.reporting.iteration_curves import check_curve_options, parse_curve_measures
+from goodgain.analysis.reporting.precision_recall import Points, check_points
+from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError
 from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemScores
@@ -25,17 +29,13 @@ from goodgain.measures.parameters import check_rel
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_rel
 from goodgain.options import DOCUMENTS, READING, check_choice
-from goodgain.reporting.counted_runs import tabulate_ledger
-from goodgain.reporting.iteration_curves import check_curve_options, parse_curve_measures
-from goodgain.reporting.precision_recall import Points, check_points
-from goodgain.reporting.spend_totals import check_spend_options, tabulate_spend
 
 if TYPE_CHECKING:
-    from goodgain.comparing.comparison import Comparison
-    from goodgain.comparing.explanation import Explanation
-    from goodgain.comparing.required_lines import Requirement
-    from goodgain.comparing.requirements import Outcome
-    from goodgain.comparing.use_of_documents import Funnel
+    from goodgain.analysis.comparing.comparison import Comparison
+    from goodgain.analysis.comparing.explanation import Explanation
+    from goodgain.analysis.comparing.required_lines import Requirement
+    from goodgain.analysis.comparing.requirements import Outcome
+    from goodgain.analysis.comparing.use_of_documents import Funnel
 
 
 class Experiment:
@@ -272,7 +272,7 @@ class Experiment:
 
     def funnel(self, uses: Any) -> Funnel:
         """Count the documents that each query returned, opened and cited; `uses` and result as in `gg.funnel`."""
-        from goodgain.comparing.use_of_documents import funnel
+        from goodgain.analysis.comparing.use_of_documents import funnel
 
         with self.tell():
             rel = self._options["rel"]
@@ -288,9 +288,9 @@ class Experiment:
             baseline: the system that lines mean; None: the first one.
             family: `holm` corrects p over all lines that a test decides.
         """
-        from goodgain.comparing.gate_reports import check
-        from goodgain.comparing.required_lines import parse_requirement
-        from goodgain.comparing.requirements import check_requirements
+        from goodgain.analysis.comparing.gate_reports import check
+        from goodgain.analysis.comparing.required_lines import parse_requirement
+        from goodgain.analysis.comparing.requirements import check_requirements
 
         listed = [lines] if isinstance(lines, str) else [*lines]
         measures = [parse_requirement(line, rel=self._options["rel"]).measure for line in listed]

@@ -6,6 +6,11 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.analysis.reporting import report as page
+from goodgain.analysis.reporting.counted_runs import tabulate_ledger
+from goodgain.analysis.reporting.page_data import Evidence, Findings
+from goodgain.analysis.reporting.page_sentences import Opening
+from goodgain.analysis.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 from goodgain.errors import GoodgainNotice, collect_notices
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.comparisons import compare
@@ -15,11 +20,6 @@ from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats.query_tables import read_costs
 from goodgain.measures.names import Measures
-from goodgain.reporting import report as page
-from goodgain.reporting.counted_runs import tabulate_ledger
-from goodgain.reporting.page_data import Evidence, Findings
-from goodgain.reporting.page_sentences import Opening
-from goodgain.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")

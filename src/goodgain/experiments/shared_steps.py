@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import ir_measures
 import polars as pl
 
-from goodgain.comparing.causes import Parts, Searched, find_documents
+from goodgain.analysis.comparing.causes import Parts, Searched, find_documents
+from goodgain.analysis.reporting.precision_recall import find_hits
+from goodgain.analysis.reporting.spends import find_spends
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.ledger import Counts
@@ -32,8 +34,6 @@ from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_ends
 from goodgain.options import DOCUMENTS, READING, SCORING, TABLES, spell
-from goodgain.reporting.precision_recall import find_hits
-from goodgain.reporting.spends import find_spends
 
 T = TypeVar("T")
 #: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
@@ -220,7 +220,7 @@ class SharedSteps:
             if any(len(of) > 1 for of in opened.names.values()):
                 raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
             if option == "results":
-                from goodgain.comparing.searches import read_results_of  # which reads logs
+                from goodgain.analysis.comparing.searches import read_results_of  # which reads logs
 
                 query_ids = opened.qrels.query_ids.to_frame("query_id")
                 read = read_results_of([*names], given).searches

@@ -10,25 +10,25 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.counting.joined_addresses import join_addresses
-from goodgain.dedup import deduplicate
-from goodgain.dedup.deduplication import find_reissued_ids
 from goodgain.errors import GoodgainError, InputError, notice
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
+from goodgain.logs.dedup import deduplicate
+from goodgain.logs.dedup.deduplication import find_reissued_ids
+from goodgain.logs.traces import to_run
+from goodgain.logs.traces.output.frames_of_traces import read_frames
+from goodgain.logs.traces.output.results_to_run import is_of_run, list_runs
+from goodgain.logs.traces.output.run_batches import LACKS_IDS
+from goodgain.logs.traces.reading.query_ids import read_query_ids
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading.trace_files_and_tasks import Paths
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import spell
-from goodgain.reporting.counted_runs import tabulate_ledger
-from goodgain.traces import to_run
-from goodgain.traces.output.frames_of_traces import read_frames
-from goodgain.traces.output.results_to_run import is_of_run, list_runs
-from goodgain.traces.output.run_batches import LACKS_IDS
-from goodgain.traces.reading.query_ids import read_query_ids
-from goodgain.traces.reading.read_options import ReadOptions
-from goodgain.traces.reading.trace_files_and_tasks import Paths
 
 #: Name of an annotation of a search -> column of the ledger.
 OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
@@ -81,7 +81,7 @@ def annotate(
     Raises:
         InputError: the logs or the qrels cannot be read, the logs have no spans, or none of their queries is judged.
 
-    >>> log = "tests/traces/fixtures/langfuse/story.json"
+    >>> log = "tests/logs/traces/fixtures/langfuse/story.json"
     >>> for row in annotate({"story": {"d1": 3, "d3": 0}}, log).select("span_id", "name", "score").rows()[-5:]:
     ...     print(*row)
     o16 new_good 0.0

@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
-from goodgain.labelling.keys import make_hider
+from goodgain.judgments.labelling.keys import make_hider
 from goodgain.options import spell
 
 #: The variables of the keys and of the address, the best first.

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.errors import InputError, import_extra
 from goodgain.hosts.trace_scorer import TraceScorer
 from goodgain.measures.names import Measures
@@ -92,7 +92,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
         for form, name in (("markdown", "comparison.md"), ("json", "comparison.json")):
             mlflow.log_text(comparison.to_text(form), name)
         if curve is not None:
-            from goodgain.reporting.plots.pictures import draw_curves
+            from goodgain.analysis.reporting.plots.pictures import draw_curves
 
             mlflow.log_figure(draw_curves(curve), "curve.png")
         for (system,), means in comparison.means.group_by("system", maintain_order=True):

@@ -4,17 +4,17 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.counting.joined_addresses import join_addresses
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats import read_qrels
 from goodgain.formats.run import load_run
+from goodgain.logs.traces import Summary, read_traces, to_run
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.tools import make_tool_predicate
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.reporting.counted_runs import tabulate_ledger
-from goodgain.traces import Summary, read_traces, to_run
-from goodgain.traces.reading.read_options import ReadOptions
-from goodgain.traces.tools import make_tool_predicate
 
 
 class TraceScores(NamedTuple):

@@ -1,0 +1,196 @@
+"""Compares systems: scores them, arranges one value per query and system, and tests each pair."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_notes import (
+    Note,
+    describe_incomparable,
+    describe_shared_queries,
+    list_notes,
+)
+from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
+from goodgain.analysis.comparing.lost_queries import LostQueries, Unread, describe_absent, describe_verdicts
+from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
+from goodgain.analysis.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
+from goodgain.analysis.comparing.replicate_tables import (
+    arrange_runs,
+    list_remarks,
+    list_replicate_notes,
+    tabulate_detectable,
+    tabulate_replicates,
+)
+from goodgain.analysis.comparing.statistical_tests import Matrix
+from goodgain.errors import notice
+from goodgain.formats.digest import digest_rows
+from goodgain.formats.query_tables import read_groups
+from goodgain.formats.run import Reading
+from goodgain.formats.systems import stack_systems
+from goodgain.measures.replicate_scores import average_scores, sign_reading
+from goodgain.measures.scores import Scores
+
+_VALUES = ("query_id", "measure", "system", "value")
+
+
+def compare_scores(
+    question: Question,
+    query_ids: pl.Series,
+    runs: Mapping[str, ScoredRun],
+    kept: Scores | None,
+    of_inputs: Sequence[Note],
+    lost: LostQueries,
+) -> Comparison:
+    """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
+
+    `of_inputs` are the notes on qrels and outcomes.
+    """
+    asked, names = question.asked, question.systems
+    scored = {name: run.scores for name, run in runs.items()}
+    scores = _average_runs(question, scored, kept, question.missing)
+    compared = [(names[one], names[other]) for one, other in question.pairs]
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared)
+    values, given = _stack_values(question, scores, query_ids)
+    matrices = arrange_values(values, [*map(str, question.needed), *question.solved], names, query_ids)
+    outcomes = check_outcomes({name: matrices[name] for name in question.solved})
+    tested = {name: matrices[name] for name in [*map(str, asked), *outcomes]}
+    if given is not None:
+        given = given.filter(pl.col("measure").is_in(outcomes))
+        given = given.pivot("measure", on_columns=outcomes, index=["query_id", "system"])
+    members = None if question.groups is None else read_groups(question.groups, query_ids)
+    about, means = tabulate_systems(scores, matrices), tabulate_means(tested, question.better, names)
+    pairs = add_costs(question.decide(question.test(tested), scores), about)
+    if question.bounds:
+        means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
+    several = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
+    replicates = tabulate_replicates(several, question.better)
+    alpha, detect = question.settings.alpha, question.detect
+    found = Comparison(
+        systems=about,
+        coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
+        means=means,
+        pairs=pairs,
+        values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
+        baseline=question.base,
+        notes=(),
+        signature=_sign(question, scores, members),
+        outcomes=given,
+        scores=scores,
+        replicates=replicates,
+        detectable=tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect),
+        question=question,
+        matrices=tested,
+        runs=several,
+        query_ids=query_ids,
+        members=members,
+        rel=question.rel,
+    )
+    notes = [
+        *_list_absent(found, scored, kept, lost.unread),
+        *of_inputs,
+        *([] if few_shared is None else [Note(few_shared)]),
+        *_list_notes(found, matrices, lost.incomplete),
+        *list_replicate_notes(scores, several, len(query_ids)),
+    ]
+    for note in notes:
+        notice(note.text, minor=note.minor)
+    remarks = list_remarks(scores, found.detectable, alpha=alpha, detect=detect)
+    return replace(found, notes=(*(note.text for note in notes), *remarks))
+
+
+def _list_absent(
+    found: Comparison, scored: Mapping[str, Scores], kept: Scores | None, unread: Mapping[str, Unread]
+) -> list[Note]:
+    """Return the notes on queries without a search, first which verdicts rest on the absent ones."""
+    question, query_ids = found.question, found.query_ids
+    shown = {**scored} if kept is None else {BASELINE: found.scores[BASELINE], **scored}
+    notes = [
+        note
+        for name, one in shown.items()
+        for note in describe_absent(name, one.queries, question.missing, unread.get(name, Unread()))
+    ]
+    if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
+        others = _stack_values(question, _average_runs(question, scored, kept, "absent"), query_ids)[0]
+        without = arrange_values(others, map(str, question.asked), question.systems, query_ids)
+        notes.insert(0, describe_verdicts(found.pairs, question.decide(question.test(without), found.scores)))
+    return notes
+
+
+def _list_notes(
+    found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
+) -> Iterator[Note]:
+    question, query_ids = found.question, found.query_ids
+    of_file = None if question.baseline_file is None else BASELINE
+    if incomparable := describe_incomparable(found.pairs, found.scores, of_file):
+        yield Note(incomparable)
+    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in found.scores.items()})
+    left_out = absent & (question.missing == "absent")
+    if question.incomplete == "absent":
+        broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in found.scores}
+        left_out |= _mark(query_ids, broken)
+    iterated = [k for k, one in enumerate(found.scores.values()) if not one.lacks_iterations]
+    outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
+    yield from list_notes(
+        question.asked, matrices, found.systems, absent, left_out, outcomes=outcomes, iterated=iterated
+    )
+
+
+def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
+    """Return a row for each system: whether each query is in one of its series."""
+    joined = [
+        pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
+    ]
+    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in joined])
+
+
+def _average_runs(
+    question: Question, scored: Mapping[str, Scores], kept: Scores | None, missing: str
+) -> dict[str, Scores]:
+    """Return the scores of each system; `scored` has those of each run, `kept` are those of the baseline file."""
+    needed = question.needed
+    scores = {} if kept is None else {BASELINE: average_scores([kept], needed, missing=missing)}
+    return scores | {
+        name: average_scores([scored[run] for run in of], needed, missing=missing)
+        for name, of in question.runs_of.items()
+    }
+
+
+def _stack_values(
+    question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return query_id, measure, system and value: one value per query, measure and system. Also those of the outcomes alone."""
+    by_system = stack_systems({name: of.per_query for name, of in scores.items()})
+    values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
+    if question.table is None:
+        return values, None
+    of_file = by_system.filter(system=BASELINE) if question.baseline_file is not None else None
+    given = stack_outcomes(question.table, of_file, question.systems, [*map(str, question.asked)])
+    return pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))]), given
+
+
+def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
+    table = question.table
+    *_, last = scores.values()  # never that of a baseline file
+    several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
+    made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
+    made |= question.settings._asdict()
+    made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
+    made |= sign_reading({name: of.signature for name, of in scores.items()})
+    beside = {
+        "replicates": several or None,
+        "against": question.against,
+        "detect": question.detect,
+        "pass_k": question.pass_k,
+        "groups": None if members is None else digest_rows(members),
+        "outcomes": None if table is None else digest_rows(table.fill_null(math.nan)),
+    }
+    first = {"baseline": question.base} if question.base else {}
+    return first | made | {name: value for name, value in beside.items() if value is not None}

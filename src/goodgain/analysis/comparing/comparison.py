@@ -1,0 +1,205 @@
+"""The result of a comparison: its tables, and the forms in which it can be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodgain.analysis.comparing.baseline_file import write_baseline
+from goodgain.analysis.comparing.comparison_forms import (
+    render_briefly,
+    render_html,
+    render_on_terminal,
+    write_comparison,
+)
+from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.comparison_tables import Layout
+from goodgain.analysis.comparing.outcomes import correlate
+from goodgain.analysis.comparing.replicate_tables import Runs, list_remarks, tabulate_flips, tabulate_noise
+from goodgain.analysis.comparing.statistical_tests import Matrix
+from goodgain.errors import InputError
+from goodgain.files.escaping import escape_controls
+from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
+from goodgain.measures.scores import Scores
+from goodgain.options import spell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """The comparison of systems on the same queries.
+
+    Attributes:
+        systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
+            (judged share of unique results; null without results).
+        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall
+            and of those that each iteration found first; null if it found none.
+        means: measure, better (`up`, `down`, null), system, mean, queries (those for which the system has a value). With
+            `bounds` also least, most.
+        pairs: one row per measure and pair: measure, better, system, against, queries (those for which both have a value;
+            p_tukey is over those for which all have one), mean, mean_against, difference
+            (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
+            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
+            direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
+            more_results (per query, system minus against). A p that does not exist is null.
+            The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
+            It is `not comparable` if one of both alone has no iterations, and the measure depends on where they end, or
+            `not comparable: one-time addresses` if repeats are not seen: such a pair has no p-values. It is `equal` if all
+            differences are zero, `no results` if a system has no value because it returned nothing, and else null without
+            queries. A measure without a better direction has no verdict, wins, ties and losses.
+            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
+            documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
+            bounds.
+        values: query_id, measure, system, value: the tested values.
+        groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
+            Holm's method corrects over the groups and pairs of a measure.
+        correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
+            system), low, high (bootstrap interval). A tau that does not exist is null.
+        outcomes: with `outcomes`, query_id, system, and a column for each outcome.
+        scores: system -> its scores, NumIter and NumResults included; of several runs in `Scores.replicates`.
+        replicates: a row per measure and system with several runs: system, measure, replicates (runs), mean, within,
+            between (variances), icc, best, worst (mean of a run), oracle_pick (mean of the best value of each query).
+        flips: with `require`, a row per system with several runs and line with a number: system, requirement, k, pass_at_k,
+            pass_all_k, flip_rate, ever_flips.
+        noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
+            two_single_runs (the largest difference of two single runs of `against`, 95 %). Of 20 queries or more.
+        detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
+            difference, queries, power, replicates, pairs. The first row is the smallest difference that these queries show
+            with power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the
+            number of runs of each system that it takes on these queries. Both are at the level alpha / pairs, where pairs
+            are those that Holm's method corrects over. Null: no number suffices. On fewer queries than the randomisation
+            test needs (6 for one pair at alpha .05) the difference is null.
+        baseline: the system that all others are compared with; None if all pairs are compared.
+        question, matrices, runs, query_ids, members: what `groups`, `correlations`, `flips` and `noise` are computed from when
+            asked for. Matrices have a row per system, those of runs a row per run, and a column per query.
+        notes: the caveats of this comparison, a sentence each.
+        signature: the versions and settings behind the numbers.
+        rel: the `rel` of the call.
+
+    >>> import goodgain as gg
+    >>> found = gg.compare({"q": {"a": 2, "b": 0}}, {"old": {"q": {"b": 2.0, "a": 1.0}}, "new": {"q": {"a": 1.0}}}, "RR")
+    >>> found.means.select("system", "mean").rows()
+    [('old', 0.5), ('new', 1.0)]
+    """
+
+    systems: pl.DataFrame
+    coverage: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+    outcomes: pl.DataFrame | None
+    scores: Mapping[str, Scores]
+    replicates: pl.DataFrame
+    detectable: pl.DataFrame
+    question: Question
+    matrices: Mapping[str, Matrix]
+    runs: Runs
+    query_ids: pl.Series
+    members: pl.DataFrame | None
+    rel: float | None = None
+
+    @cached_property
+    def groups(self) -> pl.DataFrame | None:
+        if self.members is None:
+            return None
+        tables = []
+        for (group,), of in self.members.group_by("group", maintain_order=True):
+            is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
+            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()})
+            tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
+        return self.question.decide(pl.concat(tables), self.scores)
+
+    @cached_property
+    def correlations(self) -> pl.DataFrame | None:
+        if self.outcomes is None:
+            return None
+        outcomes, measures = self.outcomes.columns[2:], [*map(str, self.question.asked)]
+        return correlate(self.matrices, outcomes, measures, self.question.systems, self.question.settings)
+
+    @cached_property
+    def flips(self) -> pl.DataFrame:
+        return tabulate_flips(self.runs, self.question.lines, self.question.pass_k)
+
+    @cached_property
+    def noise(self) -> pl.DataFrame:
+        return tabulate_noise(self.runs, self.pairs, self.matrices)
+
+    def to_text(
+        self,
+        form: str = "markdown",
+        *,
+        places: int = 4,
+        rows: str | None = None,
+        spreadsheet: bool = False,
+        caption: str = "",
+        label: str = "",
+    ) -> str:
+        """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
+
+        Args:
+            form: one of the four.
+            places: the number of decimals, at most 100; -1 for full precision.
+            rows: the rows of the table of means: `measures`, or `systems` as in papers: means alone, with * where the
+                difference from the baseline is significant. LaTeX then has a table of differences that fits a column.
+                Without a baseline it has one table instead, where letters name the systems that each is significantly
+                better than. None: `systems` in LaTeX without a baseline, else `measures`.
+            spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
+            caption: replaces the title of the table of means in LaTeX and Markdown.
+            label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has
+                `<label>-differences`.
+
+        Raises:
+            InputError: form, places or rows has an unknown value.
+        """
+        return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label))
+
+    def write_baseline(self, path: str | os.PathLike[str], system: str | None = None) -> None:
+        """Write the values of a system to a file that `compare(..., baseline_file=path)` takes in place of its run.
+
+        Args:
+            path: the file: JSON Lines, also .gz or .zst.
+            system: the system; None: the baseline, else the first one.
+        """
+        name = system or self.baseline or next(iter(self.scores))
+        if name not in self.scores:
+            raise InputError(f"{spell('system', name)} is not one of the systems; they are {', '.join(self.scores)}")
+        write_baseline(self.scores[name], path, system=name, outcomes=self.outcomes)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `pairs`."""
+        return self.pairs
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `pairs` as a frame of pandas."""
+        return self.pairs.to_pandas()
+
+    def __repr__(self) -> str:
+        measures = self.means.get_column("measure").n_unique()
+        return f"Comparison({self.systems.height} systems, {measures} measures, {self.signature['queries']:,} queries)"
+
+    def __str__(self) -> str:
+        from rich.text import Text
+
+        told, made = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), self.signature
+        remarks = {*list_remarks(self.scores, self.detectable, alpha=made["alpha"], detect=made.get("detect"))}
+        return write_plain([*told, *(Text(escape_controls(note)) for note in self.notes if note not in remarks)])
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        """Yield coloured tables for a terminal: `rich.print(comparison)`."""
+        yield from render_on_terminal(self, options.max_width, Layout())
+
+    def _repr_markdown_(self) -> str:
+        return self.to_text("markdown")
+
+    def _repr_html_(self) -> str:
+        return render_html(self)

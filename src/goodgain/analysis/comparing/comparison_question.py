@@ -1,0 +1,228 @@
+"""What a comparison is asked: its measures, pairs, lines and options, checked before any run is read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import ir_measures
+import polars as pl
+
+from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
+from goodgain.analysis.comparing.difference_bounds import ScoredRun, find_added
+from goodgain.analysis.comparing.lost_queries import count_as_empty
+from goodgain.analysis.comparing.outcomes import leave_out_completed, leave_out_ratio
+from goodgain.analysis.comparing.pairs_table import compare_pairs, decide, find_incomparable
+from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.analysis.comparing.use_of_documents import FUNNEL
+from goodgain.counting.run_in_blocks import RunFile
+from goodgain.errors import InputError
+from goodgain.formats import Qrels, Run
+from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
+from goodgain.measures.parameters import is_number
+from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty, leave_out_queries
+from goodgain.measures.scores import Scores
+from goodgain.options import check_whole_number, spell
+from goodgain.schema import COMPLETED
+
+#: The name of the system of a baseline file.
+BASELINE = "baseline"
+#: Limit of `detect=`.
+_LARGEST_DIFFERENCE = 1e9
+#: Limit of `iterations=`, which makes a measure for each iteration.
+_MOST_ITERATIONS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """The options of `compare`, and what follows from them alone. `runs_of` maps each system to the names of its runs."""
+
+    measures: Measures
+    runs_of: Mapping[str, Sequence[str]]
+    rel: float | None = None
+    baseline: str | None = None
+    against: str | None = None
+    iterations: int | Sequence[int] | None = None
+    seed: int = 42
+    resamples: int = 9_999
+    alpha: float = 0.05
+    order: str = "seen"
+    provider: str | None = None
+    bounds: bool = False
+    groups: Any = None
+    outcomes: Any = None
+    baseline_file: Any = None
+    missing: str = "zero"
+    incomplete: str = "keep"
+    require: Sequence[str | Requirement] = ()
+    pass_k: int | None = None
+    detect: float | None = None
+
+    def __post_init__(self) -> None:
+        bounds, file = spell("bounds", True), spell("baseline_file")
+        if self.baseline_file is not None:
+            if self.bounds:
+                raise InputError(f"{bounds} needs the run of every system. Leave out {file} or {bounds}.")
+            if self.against is not None or self.baseline not in (None, BASELINE):
+                raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
+            if BASELINE in self.runs_of:
+                raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
+        if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
+            raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
+        if self.incomplete != "keep":
+            asked = spell("incomplete", self.incomplete)
+            if self.bounds:
+                raise InputError(f"{asked} and {bounds} do not go together. Leave out one of them.")
+            if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
+                raise InputError(
+                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes "
+                    "it where logs break off."
+                )
+        if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
+            raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
+        if self.pass_k is not None:
+            check_whole_number("pass_k", self.pass_k, 1)
+        _ = self.pairs, self.settings, self.asked
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems, first that of the baseline file."""
+        return [*([BASELINE] if self.baseline_file is not None else []), *self.runs_of]
+
+    @property
+    def base(self) -> str | None:
+        """The system that all others are compared with."""
+        return self.baseline if self.baseline_file is None else BASELINE
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The positions of the systems to compare."""
+        names, baseline, against = self.systems, self.base, self.against
+        if baseline is not None and baseline not in names:
+            raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+        if against not in (None, "previous"):
+            otherwise = f"name a baseline for all systems with {spell('baseline')}"
+            raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
+        if against is not None and baseline is not None:
+            both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
+            raise InputError(f"{both} name two systems to compare with; give one of them")
+        every = range(len(names))
+        if against is not None:
+            return [(system, system - 1) for system in every[1:]]
+        if baseline is not None:
+            return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+        return [(system, other) for other in every for system in every[other + 1 :]]
+
+    @cached_property
+    def settings(self) -> Settings:
+        return check_settings(self.seed, self.resamples, self.alpha)
+
+    @cached_property
+    def table(self) -> pl.DataFrame | None:
+        """The outcomes: query_id, system and columns of numbers."""
+        if (rows := self.outcome_rows) is None:
+            return None
+        if self.incomplete == "absent":
+            rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
+        return leave_out_completed(leave_out_ratio(average_outcomes(rows)), self.require)
+
+    @property
+    def solved(self) -> list[str]:
+        return [] if self.table is None else self.table.columns[2:]
+
+    @cached_property
+    def outcome_rows(self) -> pl.DataFrame | None:
+        """The outcomes of each run: query_id, system, replicate and columns of numbers."""
+        return None if self.outcomes is None else read_outcomes_of_runs(self.outcomes)
+
+    @cached_property
+    def lines(self) -> list[Requirement]:
+        """The required lines on measures; those on outcomes have no replicates."""
+        lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
+        return [line for line in lines if not isinstance(line.measure, str)]
+
+    @cached_property
+    def asked(self) -> list[ir_measures.Measure]:
+        """The measures to compare, those of the lines among them."""
+        lines = self.lines
+        asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
+        return parse_measures([*asked, *(line.measure for line in lines)])
+
+    @cached_property
+    def needed(self) -> list[ir_measures.Measure]:
+        """The measures, and the counts that a comparison of them needs."""
+        return add_counts(self.asked)
+
+    @cached_property
+    def better(self) -> dict[str, str | None]:
+        """The better direction of each measure and outcome."""
+        directions = {str(measure): find_direction(measure) for measure in self.asked}
+        return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
+
+    def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
+        """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
+
+    def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
+        """Correct the p-values, and add the verdicts; `scores` are those of each system."""
+        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
+        incomparable = find_incomparable(self.asked, scores)
+        return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
+
+    def read_baseline(self, qrels: Qrels) -> Scores | None:
+        if self.baseline_file is None:
+            return None
+        options = {name: getattr(self, name) for name in ("order", "missing", "incomplete")}
+        return read_baseline(self.baseline_file, qrels, self.needed, **options)
+
+    def finish_run(
+        self,
+        qrels: Qrels,
+        run: Run | RunFile,
+        scores: Scores,
+        kept: Scores | None,
+        incomplete: pl.Series | None = None,
+        empty: Scores | None = None,
+    ) -> ScoredRun:
+        """Leave out the values of queries without results; check that it was read and scored as the baseline file.
+
+        `incomplete` are the queries that broke off; `empty` are the scores of a run without results, which they get.
+        """
+        if kept is not None:
+            check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
+        if self.incomplete != "keep":
+            scores = replace(scores, signature=scores.signature | {"incomplete": self.incomplete})
+        if incomplete is not None and empty is not None:
+            scores = count_as_empty(scores, empty, incomplete, self.needed)
+        elif incomplete is not None and self.incomplete == "absent":
+            scores = leave_out_queries(scores, incomplete, self.needed)
+        scores = leave_out_empty(scores, self.asked)
+        scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
+        added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
+        return ScoredRun(scores, added)
+
+
+def add_fixed_iterations(
+    measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
+) -> list[ir_measures.Measure]:
+    """Return the measures, each of ours without @ at fixed iterations: before it 1..iterations, or the listed ones alone."""
+    if iterations is None:
+        return list(measures)
+    if isinstance(iterations, Sequence):
+        numbers: Sequence[int] = [check_whole_number("iterations", number, 1) for number in iterations]
+    else:
+        numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
+    if not 0 < len(numbers) <= _MOST_ITERATIONS:
+        given = spell("iterations", iterations)
+        raise InputError(f"{given}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
+    found: list[ir_measures.Measure] = []
+    for measure in measures:
+        if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
+            found += [measure @ number for number in numbers]
+            if isinstance(iterations, Sequence):
+                continue
+        found.append(measure)
+    return parse_measures(found)

@@ -1,0 +1,199 @@
+"""Explains a difference of two systems: its causes by documents, the queries that changed most, and their searches."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import polars as pl
+
+from goodgain.analysis.comparing.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
+from goodgain.analysis.comparing.explanation_screens import (
+    FORMS,
+    FRAMES,
+    add_sentences,
+    build_screen,
+    render_on_terminal,
+    take_query,
+)
+from goodgain.analysis.comparing.searches import Results, tabulate_iterations
+from goodgain.analysis.comparing.use_of_documents import USES_OF, add_uses
+from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.errors import InputError, notice
+from goodgain.evaluation import check_iterations
+from goodgain.files.tables import write_html, write_markdown
+from goodgain.files.terminal_tables import write_plain
+from goodgain.formats import Qrels, Run
+from goodgain.formats.systems import stack_systems
+from goodgain.measures.good_gain import CG, NumDup
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why a system is better or worse than another, query by query.
+
+    Attributes:
+        base, new: the names of the two systems.
+        measures: the measures, by name.
+        queries: query_id, measure, base, new (its values), difference, numerator_base, numerator_new, denominator_base,
+            denominator_new (of a rate, else null), from_numerator, from_denominator (what each adds to the difference of a
+            rate; null where a denominator is 0), first_differing_iteration (null: none), sentence. One row a query of the
+            qrels.
+        causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
+        documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
+            iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
+            counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results), use_base and
+            use_new (`returned at 2, never opened`; null without uses). One row a good document.
+        iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
+            failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
+            missing), rel (the smallest good label; measures of two thresholds have two rows an iteration). Without results
+            query_text, failed and repeated queries are null, and empty counts failed ones too.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it), rel. Only
+            queries that have a good document.
+        unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
+            up to the cutoff of the measure.
+        repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
+        absent: system, query_id: the queries without a row in the run of a system.
+
+    The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
+    is the difference 0. RG, DRG and SRE have the causes of their numerators, under the names of these. With whole labels the
+    difference of CG and NumGood is new - base to the last digit. Else (DCGG, nCG, labels such as 2.2) each amount is
+    rounded once, and the two agree up to that rounding.
+
+    One system counts a document, the other does not. The first cause that fits the other system holds. `later` or `earlier`:
+    new, or base, found it after the cutoff. `absent`: its run has no row of the query. `never_searched`: its run says that
+    it has no search for the query. `stopped_before`: it stopped before the iteration in which the first system found the
+    document. `judged_differently`: it found the document in an iteration with a lower label (labels by iteration).
+    `not_retrieved`: it searched on, and never found the document. Documents that both count differ where the iteration has a
+    weight (DCGG: `earlier`, `later`).
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> new = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> found = gg.explain({"q": {"a": 3, "b": 2}}, new.head(1), new)
+    >>> found.documents.filter(doc_id="b").select("found", "cause", "amount").rows()
+    [('found_by_new_only', 'stopped_before', 2.0)]
+    """
+
+    base: str
+    new: str
+    measures: tuple[str, ...]
+    queries: pl.DataFrame
+    causes: pl.DataFrame
+    documents: pl.DataFrame
+    iterations: pl.DataFrame
+    wasted: pl.DataFrame
+    unjudged: pl.DataFrame
+    repeats: pl.DataFrame
+    absent: pl.DataFrame
+    parts: Mapping[str, Parts]
+    top: int = 5
+
+    def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
+        """Return the first screen as `markdown`, or all tables as `json`; with a query both agents side by side.
+
+        Raises:
+            InputError: the form, or the query, is unknown.
+        """
+        if form not in FORMS:
+            raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
+        if form == "markdown":
+            return write_markdown(build_screen(self, query))
+        shown = self if query is None else take_query(self, query)
+        frames = {name: getattr(shown, name).to_dicts() for name in FRAMES}
+        content = {"base": self.base, "new": self.new, "measures": self.measures, **frames}
+        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {self.queries.height:,} rows)"
+
+    def __str__(self) -> str:
+        return write_plain(render_on_terminal(self, None))
+
+    def _repr_markdown_(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return write_html(build_screen(self))
+
+
+def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
+    """Return qrels and two runs in which each query stands once for each pair of a run of base and a run of new."""
+    (base, of_base), (new, of_new) = runs.items()
+    positions = [*product(range(len(of_base)), range(len(of_new)))]
+    pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")
+    query_id = pl.format("{} ({}, {})", "query_id", pl.col("b") + 1, pl.col("n") + 1)
+
+    def repeat(frame: pl.DataFrame, of: pl.DataFrame) -> pl.DataFrame:
+        return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
+
+    notice(
+        f"{base} has {len(of_base)} runs and {new} {len(of_new)}. Each query is explained for each of the {pairs.height} pairs, "
+        f"as QUERY (run of {base}, run of {new})."
+    )
+    paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
+    single: dict[str, Run] = {}
+    for name, of, column in ((base, of_base, "b"), (new, of_new, "n")):
+        whole = [read_whole(run) for run in of]
+        for run in whole:
+            check_iterations(run, needed=True)
+        frames = [repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole)]
+        frame = pl.concat(frames, how="diagonal")  # not every run has a tag
+        single[name] = whole[0].with_frame(frame)
+        idle = (repeat(run.never_searched.to_frame(), pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole))
+        single[name].never_searched = pl.concat(idle).get_column("query_id")
+    return paired, single
+
+
+def explain_systems(
+    qrels: Qrels,
+    systems: Mapping[str, Searched],
+    parts: Mapping[str, Parts],
+    results: Results,
+    *,
+    uses: Any = None,
+    top: int = 5,
+) -> Explanation:
+    """Explain the difference of two systems by what they found; `parts`: the measures by name."""
+    names, (base, new) = [*systems], systems.values()
+    sums = dict.fromkeys(one.numerator for one in parts.values())
+    found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
+    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=min(new.counts))).clear()
+    causes = add_up(documents.filter(pl.col("cause").is_not_null()), ["query_id", "measure", "counted_by", "cause"])
+    unjudged = pl.concat(find_unjudged(one, systems) for one in parts.values())
+    repeats = pl.concat(
+        one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
+        for name, one in systems.items()
+    ).sort("query_id", "system", "iteration", "doc_id")
+    iterations = tabulate_iterations(systems, results)
+    with_good = pl.concat(
+        of.pools.filter(pl.col("GoodPool") > 0).select("query_id", rel=pl.lit(rel)) for rel, of in base.counts.items()
+    )
+    number = pl.col("iteration")
+    searched = iterations.join(with_good, on=["query_id", "rel"], how="semi", maintain_order="left")
+    wasted = searched.group_by("system", "query_id", "rel", maintain_order=True).agg(
+        iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
+    )
+    after = pl.col("iterations") - pl.col("last_good_iteration")
+    documents, unjudged, repeats = (
+        frame.join(results.titles.drop("url"), on=["query_id", "doc_id"], how="left", maintain_order="left")
+        for frame in (documents, unjudged, repeats)
+    )
+    documents = add_uses(documents, dict(zip(USES_OF, names, strict=True)), uses)
+    explained = Explanation(
+        base=names[0],
+        new=names[1],
+        measures=tuple(parts),
+        queries=pl.concat(tabulate_queries(one, base, new, causes) for one in parts.values()),
+        causes=causes.drop("queries"),
+        documents=documents,
+        iterations=iterations,
+        wasted=wasted.select(pl.exclude("rel"), after.alias("wasted"), "rel"),
+        unjudged=unjudged,
+        repeats=repeats,
+        absent=stack_systems({name: one.absent.to_frame() for name, one in systems.items()}),
+        parts=parts,
+        top=top,
+    )
+    return replace(explained, queries=add_sentences(explained))

@@ -1,0 +1,189 @@
+"""Reports of a gate: JUnit XML for continuous integration, a Markdown comment for a bot, an `AssertionError` for pytest."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from xml.etree import ElementTree
+
+import polars as pl
+
+from goodgain.analysis.comparing.causes import divide_measure
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.explanation import Explanation
+from goodgain.analysis.comparing.pairs_table import NO_RESULTS
+from goodgain.analysis.comparing.rendering import count_queries
+from goodgain.analysis.comparing.requirements import Outcome, check_requirements
+from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
+from goodgain.errors import InputError, MeasureError
+from goodgain.files.escaping import escape_controls, escape_html
+from goodgain.files.tables import Table, escape_markdown, write_markdown
+from goodgain.measures.names import parse_measure
+
+#: The first line of a comment: a bot finds its own comment by it, and replaces it.
+MARKER = "<!-- goodgain compare -->"
+#: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
+_FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
+_LONGEST = 80  # characters of a question, or of a search string
+_SPEND = ("system", "quantity", "value")
+_DISTRUST = "What to distrust"
+_VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
+_COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
+
+
+def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
+    """Raise `AssertionError` if a required line does not hold, for tests: its text is the comment of a gate.
+
+    Args:
+        comparison: what `compare` returns.
+        lines: a line that must hold, or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
+        family: `holm` corrects p over all lines that a test decides.
+
+    Returns:
+        The outcome of each line for each system except the baseline.
+
+    Raises:
+        AssertionError: a line does not hold.
+        InputError: a line cannot be read, its measure was not computed, or it needs a baseline and there is none.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/two_agents/"
+    >>> systems = {"quick": folder + "quick.run", "late": folder + "late.run"}
+    >>> comparison = gg.compare(folder + "qrels.txt", systems, "SRR@3", baseline="quick")
+    >>> [outcome.holds for outcome in gg.check(comparison, "SRR@3<=baseline+0.05")]
+    [True]
+    """
+    if not isinstance(comparison, Comparison):
+        raise InputError(f"check: {type(comparison).__name__} is not a comparison; give what gg.compare returns")
+    outcomes = check_requirements(comparison, [lines] if isinstance(lines, str) else lines, family=family)
+    if not all(outcome.holds for outcome in outcomes):
+        raise AssertionError(write_comment(comparison, outcomes))
+    return outcomes
+
+
+def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
+    """Return the outcomes as JUnit XML: a test case for each required line and system, and the notes on all of them.
+
+    Source: junit-10.xsd of the xUnit plugin of Jenkins.
+    """
+    failures = sum(not outcome.holds for outcome in outcomes)
+    totals = {"name": "goodgain", "tests": str(len(outcomes)), "failures": str(failures), "errors": "0"}
+    suites = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(suites, "testsuite", totals | {"skipped": "0", "time": "0"})
+    for outcome in outcomes:
+        named = {"name": escape_controls(outcome.requirement.text), "classname": escape_controls(outcome.system)}
+        case = ElementTree.SubElement(suite, "testcase", named | {"time": "0"})
+        message = escape_controls(f"{outcome.system} {outcome.describe()}")
+        if outcome.holds:
+            ElementTree.SubElement(case, "system-out").text = message
+        else:
+            ElementTree.SubElement(case, "failure", {"type": "requirement", "message": message})
+    if notes:
+        told = "\n".join(map(escape_controls, [f"{_DISTRUST}:", *notes]))
+        ElementTree.SubElement(suite, "system-out").text = told
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
+    """Return the first failed measure, else the first one, if possible with causes; its two systems; and whether it has causes."""
+    failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
+    pairs = comparison.pairs.select("measure", "system", "against").rows()
+    pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
+    for pair in pairs:
+        with suppress(MeasureError):
+            divide_measure(parse_measure(pair[0]))
+            return *pair, True
+    return *pairs[0], False
+
+
+def write_comment(
+    comparison: Comparison,
+    outcomes: Sequence[Outcome],
+    explanation: Explanation | None = None,
+    *,
+    questions: Mapping[str, str] | None = None,
+    spend: pl.DataFrame | None = None,
+) -> str:
+    """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
+
+    `explanation` has the causes of the change that `choose_change` returned; None: its queries have no causes. With results
+    it also has their searches. `questions` are shown in place of the ids of queries. `spend` is what `gg.spend` returns.
+    """
+    questions = questions or {}
+    failed = [one for one in outcomes if not one.holds]
+    counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
+    names = [*_VERDICTS, *sorted({*counts} - {*_VERDICTS})]  # not comparable, with its reason
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
+    held = f"{len(outcomes) - len(failed)} held"
+    required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
+    told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"
+    parts = [f"{MARKER}\n{told}"]
+    if failed:
+        rows = [(one.requirement.text, f"{one.system} {one.describe()}") for one in failed]
+        parts.append(_write_rows(["failed line", "what it has"], rows, _FAILED))
+    if notes := [f"- {escape_markdown(note)}" for note in comparison.notes]:
+        more = [f"- {len(notes) - _NOTES} more: see the log."] if len(notes) > _NOTES else []
+        parts.append("\n".join([f"**{_DISTRUST}**", *notes[:_NOTES], *more]))
+    measure, system, against, _ = choose_change(comparison, outcomes)
+    changed = [*_list_changes(comparison, measure, system, against, explanation)]
+    most = changed[0][0] if changed else ""
+    changed = [(_shorten(questions.get(query_id, query_id)), *cells) for query_id, *cells in changed]
+    if changed:
+        title = f"Queries that changed most in {measure}, {system} against {against}"
+        header = ["query", against, system, "difference", "cause"]
+        parts += [f"**{escape_markdown(title)}**", _write_rows(header, changed, _QUERIES)]
+        searches = [] if explanation is None else _list_searches(explanation, most)
+        if searches:
+            found = _write_rows(["iteration", "system", "search", "new good", "repeated"], searches, _PAIRS)
+            parts.append(_fold(f"Searches of {changed[0][0]}", found))
+    pairs = [
+        (measure, system, against, *("–" if value is None else f"{value:+.4f}" for value in numbers), verdict or "–")
+        for measure, system, against, *numbers, verdict in comparison.pairs.select(_COLUMNS).iter_rows()
+    ]
+    table = _write_rows(_COLUMNS, pairs, _PAIRS)
+    parts.append(_fold("All differences", table))
+    if spend is not None:
+        spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
+        parts.append(_fold("What each system spends", _write_rows(_SPEND, spent, _PAIRS)))
+    made = (f"{name}={comparison.signature[name]}" for name in ("goodgain", "qrels", "seed", "resamples", "alpha"))
+    return "\n\n".join([*parts, f"<sub>{escape_markdown(' '.join(made))}</sub>"]) + "\n"
+
+
+def _fold(title: str, table: str) -> str:
+    return f"<details><summary>{escape_html(escape_controls(title))}</summary>\n\n{table}\n\n</details>"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+
+
+def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
+    rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
+    rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
+    columns = ["iteration", "system", "query_text", "new_good", "repeated"]
+    return [
+        (str(number), system, _shorten(text), *map(str, counts))
+        for number, system, text, *counts in rows.select(columns).iter_rows()
+    ]
+
+
+def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
+    table = write_markdown([Table.of("", header, len(header), rows[:most])]).rstrip("\n")
+    return table + (f"\n\n{len(rows) - most} more: see the log." if len(rows) > most else "")
+
+
+def _list_changes(
+    comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
+) -> Iterator[tuple[str, ...]]:
+    """Yield the queries that changed most, largest change first: id, both values, difference, cause."""
+    values = comparison.values.filter(measure=measure)
+    sides = [values.filter(system=name).select("query_id", "value") for name in (against, system)]
+    both = sides[0].join(sides[1], on="query_id", suffix="_new").drop_nulls()
+    difference = subtract_without_residue(both["value_new"].to_numpy(), both["value"].to_numpy())
+    changed = both.with_columns(difference=pl.Series(difference)).filter(pl.col("difference") != 0)
+    sentences: dict[str, str | None] = {}
+    if explanation is not None:
+        sentences = dict(explanation.queries.filter(measure=measure).select("query_id", "sentence").iter_rows())
+    most = changed.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES)
+    for query_id, base, new, difference in most.iter_rows():
+        yield query_id, f"{base:.4g}", f"{new:.4g}", f"{difference:+.4g}", sentences.get(query_id) or ""

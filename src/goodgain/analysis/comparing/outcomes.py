@@ -1,0 +1,130 @@
+"""Outcomes of systems beside search measures: whether a task was solved, and whether better search goes with it."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+import polars as pl
+
+from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, Vector, draw_queries
+from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
+from goodgain.errors import InputError, notice
+from goodgain.formats.query_tables import lack_rows
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.options import spell
+from goodgain.schema import COMPLETED
+
+#: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
+_RESAMPLES = 999
+#: Columns of a matrix of pairs of queries at a time.
+_BLOCK = 500
+#: Fewer queries have no interval.
+_LEAST_QUERIES = 3
+
+
+def stack_outcomes(
+    outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
+) -> pl.DataFrame:
+    """Return query_id, measure, system and value of the outcomes of these systems; `kept` are the values of a baseline file."""
+    table = spell("outcomes")
+    found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
+    if kept is not None:
+        kept = kept.filter(pl.col("measure").is_in(outcomes.columns[2:]))
+        found = pl.concat([found.filter(pl.col("system") != systems[0]), kept.select(found.columns)])
+    known = outcomes.get_column("system").unique().sort().to_list()
+    for name in systems if kept is None else systems[1:]:
+        if name not in known:
+            raise lack_rows(table, name, known)
+    for outcome in outcomes.columns[2:]:
+        if outcome in (*measures, str(NumIter), str(NumResults)):
+            raise InputError(f"{table} has a column {outcome}, which is also the name of a measure. Rename the column.")
+    found = found.filter(pl.col("system").is_in(systems))
+    found = found.sort("measure", pl.col("system").cast(pl.Enum(systems)), "query_id")
+    return found.select("query_id", "measure", "system", "value")
+
+
+def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Drop `opens_per_good`: it is null for queries that opened nothing good. Raise `InputError` if it is the only outcome."""
+    if RATIO_OF_SUMS not in outcomes.columns:
+        return outcomes
+    said = f"{spell('outcomes')}: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
+    if len(outcomes.columns) == len(("query_id", "system", RATIO_OF_SUMS)):
+        raise InputError(f"{said}. gg.funnel computes it for each system.")
+    notice(f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
+    return outcomes.drop(RATIO_OF_SUMS)
+
+
+def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl.DataFrame | None:
+    """Drop `completed`, unless a required line names it; return None if it is the only outcome."""
+    asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
+    if COMPLETED not in outcomes.columns[2:] or asked:
+        return outcomes
+    notice(
+        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. Require it "
+        f"('{COMPLETED}>=baseline') to test it, or rename the column."
+    )
+    rest = outcomes.drop(COMPLETED)
+    return rest if rest.columns[2:] else None
+
+
+def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
+    """Return the outcomes that some query has for every system, without those of a funnel that a log does not record."""
+    lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
+    shared = [name for name in outcomes if name not in lacking]
+    table = spell("outcomes")
+    if lacking and not (shared and FUNNEL.keys() >= {*lacking}):
+        raise InputError(f"{table} has no query in which every system has a value of {lacking[0]}. Check query ids.")
+    if lacking:
+        notice(f"{table}: {', '.join(lacking)} are not known for every system, and are left out.")
+    return shared
+
+
+def correlate(
+    values: Mapping[str, Matrix],
+    outcomes: Sequence[str],
+    measures: Sequence[str],
+    systems: Sequence[str],
+    settings: Settings,
+) -> pl.DataFrame:
+    """Return the columns of `Comparison.correlations`; `values` has a row per system."""
+    rows = []
+    for outcome, measure in product(outcomes, measures):
+        for name, x, y in zip(systems, values[measure], values[outcome], strict=True):
+            both = np.isfinite(x) & np.isfinite(y)
+            rows.append((name, outcome, measure, int(both.sum()), *_find_tau(x[both], y[both], settings)))
+    numbers = dict.fromkeys(("tau", "low", "high"), pl.Float64)
+    types = {**dict.fromkeys(("system", "outcome", "measure"), pl.String), "queries": pl.Int64, **numbers}
+    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col(*numbers).fill_nan(None))
+
+
+def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, float]:
+    if len(x) < _LEAST_QUERIES or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.nan, np.nan, np.nan
+    tau = compute_tau(x, y, np.ones((1, len(x))))[0]
+    samples = draw_queries(len(x), settings.seed, min(settings.resamples, _RESAMPLES))
+    taus = np.concatenate([compute_tau(x, y, times) for times in samples])
+    low, high = np.nanquantile(taus, [settings.alpha / 2, 1 - settings.alpha / 2])
+    return float(tau), float(low), float(high)
+
+
+def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
+    """Return Kendall's tau-b for each row of `times`, in which query k occurs so often; NaN where x or y is constant.
+
+    tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
+    SciPy has the same value for one sample, and takes a millisecond for each.
+
+    Source: Kendall, Biometrika 33(3), 1945.
+
+    >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0])
+    >>> compute_tau(x, y, np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 0.0]])).round(4).tolist()
+    [0.8165, 1.0]
+    """
+    sums = np.zeros((3, len(times)))
+    for start in range(0, len(x), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        signs_x, signs_y = (np.sign(values[:, None] - values[here]) for values in (x, y))
+        for k, signs in enumerate((signs_x * signs_y, np.abs(signs_x), np.abs(signs_y))):
+            sums[k] += ((times @ signs) * times[:, here]).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        tau: Vector = sums[0] / np.sqrt(sums[1] * sums[2])
+    return tau

@@ -1,0 +1,271 @@
+"""What several runs of one system (replicates) tell: noise of the agent, chance of success, and the queries needed.
+
+The functions are pure. A matrix of replicates has a row per run and a column per query; NaN is a query without a value.
+All tests are over queries, never over query x replicate: the values of a query are averaged first.
+"""
+
+import math
+from bisect import bisect_left
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Vector
+
+#: A noise floor needs this many queries with two runs of the baseline or more.
+LEAST_QUERIES = 20
+#: The level of a noise floor, one-sided.
+NOISE_LEVEL = 0.05
+#: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
+_ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
+#: The power of all functions on the queries and runs needed.
+POWER = 0.8
+#: The largest difference that `compute_detectable_difference` tries, in standard deviations.
+_LARGEST_EFFECT = 10_000.0
+#: The largest number of queries that `compute_queries_needed` returns.
+_MOST_QUERIES = 1_000_000_000
+
+
+class Spread(NamedTuple):
+    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`."""
+
+    mean: float | None  # over the means of queries
+    within: float | None  # the variance between runs of one query
+    between: float | None  # that between queries, without this noise
+    icc: float | None
+    best: float | None
+    worst: float | None
+    oracle_pick: float | None  # what an oracle that picks a run by query would reach
+
+
+def measure_spread(replicates: Matrix, *, higher_is_better: bool = True) -> Spread:
+    """Measure the spread of values by the one-way random model, with queries as groups of any size.
+
+    MSB and MSW are the mean squares between and within queries, n0 = (N - sum n_q^2 / N) / (Q - 1),
+    between = max(0, (MSB - MSW) / n0), icc = between / (between + MSW).
+    Within, between and icc are None if no query has two values or there is one query; icc also if both variances are 0.
+
+    Source: Searle, Casella and McCulloch, Variance Components, chapter 3.
+
+    >>> measure_spread(np.array([[1.0, 3.0], [0.0, 2.0]]))
+    Spread(mean=1.5, within=0.5, between=1.75, icc=0.7777777777777778, best=2.0, worst=1.0, oracle_pick=2.0)
+    """
+    used = replicates[:, np.isfinite(replicates).any(axis=0)]
+    if not used.shape[1]:
+        return Spread(*[None] * 7)
+    runs = used[np.isfinite(used).any(axis=1)]
+    means = [math.fsum(run[np.isfinite(run)]) / np.isfinite(run).sum() for run in runs]
+    pick, best, worst = (np.nanmax, max, min) if higher_is_better else (np.nanmin, min, max)
+    of_queries = average_replicates(used)
+    mean = math.fsum(of_queries) / len(of_queries)
+    picked = math.fsum(pick(used, axis=0)) / len(of_queries)
+    within, between, icc = _split_variance(used, of_queries)
+    return Spread(mean, within, between, icc, float(best(means)), float(worst(means)), picked)
+
+
+def _split_variance(values: Matrix, of_queries: Vector) -> tuple[float | None, float | None, float | None]:
+    sizes = np.isfinite(values).sum(axis=0)
+    total, queries = int(sizes.sum()), len(sizes)
+    if total == queries or queries < 2:
+        return None, None, None
+    within = float(np.nansum((values - of_queries) ** 2)) / (total - queries)
+    overall = float((sizes * of_queries).sum()) / total
+    mean_square = float((sizes * (of_queries - overall) ** 2).sum()) / (queries - 1)
+    size = (total - float((sizes**2).sum()) / total) / (queries - 1)
+    between = max(0.0, (mean_square - within) / size)
+    if between <= (RESIDUE * overall) ** 2:
+        between = 0.0
+    return within, between, between / (between + within) if between + within else None
+
+
+def average_replicates(replicates: Matrix) -> Vector:
+    """Return the mean of each query over its replicates that have a value; NaN if none has.
+
+    >>> average_replicates(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]])).tolist()
+    [1.5, 3.0, nan]
+    """
+    known = np.isfinite(replicates)
+    sizes = known.sum(axis=0)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(sizes, 1)
+    # the mean of equal values is this value, without a rounding error
+    least, most = (np.where(known, replicates, far).T for far in (np.inf, -np.inf))
+    return np.where(sizes > 0, np.clip(mean, least.min(axis=1), most.max(axis=1)), np.nan)
+
+
+class Flips(NamedTuple):
+    """How often runs of one system agree on a threshold; each a mean over queries, None without such queries."""
+
+    k: int | None  # the number of runs in pass_at_k and pass_all_k
+    pass_at_k: float | None  # the chance that at least one of k runs passes
+    pass_all_k: float | None  # the chance that all of k runs pass (pass^k)
+    flip_rate: float | None  # the chance that two runs disagree
+    ever_flips: float | None  # the share of queries on which some runs pass and some fail
+
+
+def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | None = None) -> Flips:
+    """Count how often runs agree. With c of n runs of a query that pass:
+
+    pass_at_k = 1 - C(n - c, k) / C(n, k), pass_all_k = C(c, k) / C(n, k), flip_rate = 2 c (n - c) / (n (n - 1)).
+
+    Args:
+        passes: a row per run, a column per query: whether its value passes the threshold.
+        known: whether it has a value.
+        k: the number of runs drawn; None: the smallest number of runs that a query has. Queries with fewer are left out.
+
+    Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
+
+    >>> passes = np.array([[True], [True], [False]])
+    >>> count_flips(passes, np.ones_like(passes), k=2)
+    Flips(k=2, pass_at_k=1.0, pass_all_k=0.3333333333333333, flip_rate=0.6666666666666666, ever_flips=1.0)
+    """
+    passed, sizes = (passes & known).sum(axis=0).tolist(), known.sum(axis=0).tolist()
+    queries = [(c, n) for c, n in zip(passed, sizes, strict=True) if n]
+    drawn = min((n for _, n in queries), default=None) if k is None else k
+    enough = [(c, n) for c, n in queries if drawn is not None and n >= drawn]
+    several = [(c, n) for c, n in queries if n >= 2]
+    return Flips(
+        drawn,
+        _average([1 - math.comb(n - c, drawn) / math.comb(n, drawn) for c, n in enough if drawn]),
+        _average([math.comb(c, drawn) / math.comb(n, drawn) for c, n in enough if drawn]),
+        _average([2 * c * (n - c) / (n * (n - 1)) for c, n in several]),
+        _average([float(0 < c < n) for c, n in several]),
+    )
+
+
+def _average(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+class Noise(NamedTuple):
+    """The noise of a baseline's runs, for a mean over the same queries."""
+
+    sd: float  # the standard deviation of the difference of two means, if the new system were the baseline
+    floor: float  # the largest loss that this noise explains at 5 %, one-sided: 1.645 sd
+    two_single_runs: float  # the same for two single runs, two-sided: 1.96 sqrt(2 sum s_q^2) / Q
+    dependent: bool  # whether the means of runs differ more than independent queries would have them differ
+
+
+def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
+    """Measure the noise of a baseline; None if fewer than 20 queries have two runs of it.
+
+    sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
+    baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
+
+    `runs_of_other` has r_q for each query.
+    """
+    known = np.isfinite(baseline)
+    used = known.any(axis=0) & (runs_of_other > 0)
+    values, known, others = baseline[:, used], known[:, used], runs_of_other[used]
+    sizes, queries = known.sum(axis=0), int(used.sum())
+    several = sizes >= 2
+    if several.sum() < LEAST_QUERIES:
+        return None
+    squares = np.where(known, (values - average_replicates(values)) ** 2, 0.0).sum(axis=0)
+    variances = np.where(several, squares / np.maximum(sizes - 1, 1), np.nan)
+    variances = np.where(several, variances, variances[several].mean())
+    sd = math.sqrt(float((variances * (1 / others + 1 / sizes)).sum())) / queries
+    of_run = math.sqrt(float(variances.sum())) / queries
+    whole = values[known.all(axis=1)]
+    means = whole.mean(axis=1)
+    dependent = len(whole) >= 2 and float(means.std(ddof=1)) > 1.5 * of_run + RESIDUE * float(np.abs(means).max())
+    return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, dependent)
+
+
+def compute_noise_p(loss: float, floor: float) -> float:
+    """Return the one-sided p of a loss under the noise of the baseline: at most .05 where the loss exceeds the floor."""
+    from scipy.special import ndtr
+
+    return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
+
+
+def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
+    """Return the power of the paired t-test, two-sided: the chance that it finds a true difference.
+
+    P(|T| > t) for the noncentral t distribution with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
+
+    `difference` is the true mean, `spread` the standard deviation of the differences over queries.
+
+    >>> round(compute_power(0.25, 1.0, 128), 3)
+    0.802
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    bound = -float(stdtrit(queries - 1, alpha / 2))
+    shift = abs(difference) * math.sqrt(queries) / spread
+    below, other_tail = (float(nctdtr(queries - 1, shift, end)) for end in (bound, -bound))
+    if math.isnan(below):  # SciPy has NaN for some tails below 1e-15
+        below = float(shift < bound)
+    return 1 - below + (0.0 if math.isnan(other_tail) else other_tail)
+
+
+def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
+    """Return the smallest number of queries on which the paired t-test finds a difference with power .8.
+
+    None if the difference is 0, or a billion queries are too few.
+
+    >>> compute_queries_needed(0.25, 1.0)
+    128
+    """
+    if not difference:
+        return None
+    if not spread:
+        return 2
+
+    def suffices(queries: int) -> bool:
+        return compute_power(difference, spread, queries, alpha=alpha) >= POWER
+
+    high = 2
+    while not suffices(high):
+        high *= 2
+        if high > _MOST_QUERIES:
+            return None
+    return bisect_left(range(high), True, lo=max(2, high // 2), key=suffices)
+
+
+@cache
+def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
+    """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None without one.
+
+    >>> round(compute_detectable_difference(1.0, 128), 3)
+    0.25
+    """
+    from scipy.optimize import brentq
+
+    if queries < 2 or not spread or alpha >= POWER:
+        return None
+    largest = 2.0
+    while not compute_power(largest, 1.0, queries, alpha=alpha) >= POWER:
+        largest *= 2
+        if largest > _LARGEST_EFFECT:
+            return None
+    return spread * float(brentq(lambda d: compute_power(d, 1.0, queries, alpha=alpha) - POWER, 0.0, largest))
+
+
+def compute_replicates_needed(
+    difference: float,
+    differences: Vector,
+    within: tuple[float, float],
+    runs: tuple[float, float],
+    *,
+    alpha: float = 0.05,
+) -> int | None:
+    """Return how many runs of each system find a difference with power .8 on the same queries; None: no number does.
+
+    r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
+    the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
+
+    `difference` is d, `differences` those of each query's means. `within` has s_A^2 and s_B^2, the variances within queries
+    of both systems, `runs` their numbers of runs.
+
+    >>> differences = np.array([0.5, -0.5] * 50)
+    >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))
+    9
+    """
+    from scipy.special import ndtri
+
+    factor = float(ndtri(1 - alpha / 2) + ndtri(POWER)) ** 2
+    noise = sum(of / number for of, number in zip(within, runs, strict=True))
+    room = len(differences) * difference**2 / factor - max(0.0, float(differences.var(ddof=1)) - noise)
+    return max(1, math.ceil(sum(within) / room)) if room * _MOST_QUERIES > sum(within) else None

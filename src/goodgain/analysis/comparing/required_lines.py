@@ -1,0 +1,138 @@
+"""Reads required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`; `requirements` checks them.
+
+A line is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * number]) ['significant'].
+"""
+
+import math
+import operator
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import ir_measures
+import numpy as np
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix
+from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
+from goodgain.errors import InputError
+from goodgain.measures.names import find_direction, parse_measure
+
+_OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+#: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement on the mean of a measure.
+
+    Attributes:
+        text: the requirement as the user wrote it.
+        measure: the measure whose mean over queries is tested; the name of a column for an outcome.
+        sign: one of <=, >=, <, >.
+        bound: a number, or None for the baseline's mean, times `factor`, plus `offset`.
+        significant: whether only a significant violation fails.
+        noise: -1 or 1: the bound is also lowered, or raised, by the noise floor of the baseline.
+    """
+
+    text: str
+    measure: ir_measures.Measure | str
+    sign: str
+    bound: float | None
+    factor: float = 1.0
+    offset: float = 0.0
+    significant: bool = False
+    noise: int = 0
+
+    @property
+    def is_tested_by_noise(self) -> bool:
+        """Whether the noise of the baseline decides: a loss of more than the floor fails."""
+        return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
+
+
+def parse_requirement(
+    text: Requirement | str, *, rel: float | None = None, outcomes: Collection[str] = ()
+) -> Requirement:
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`; a parsed one stays.
+
+    `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
+
+    Raises:
+        InputError: the text is not a requirement; the error has the place.
+        MeasureError: the measure is unknown.
+
+    >>> line = parse_requirement("SRE@3>=baseline-0.05")
+    >>> line.measure, line.sign, line.bound, line.offset
+    (SRE@3, '>=', None, -0.05)
+    """
+    if isinstance(text, Requirement):
+        return text
+    line = _Line(text)
+    name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
+    bound, factor, offset, noise = None, 1.0, 0.0, 0
+    if not line.take(r"baseline\b"):
+        signed = line.take("[-+]")
+        bound = line.take_number("a number" if signed else "a number or baseline", signed)
+    elif line.take(r"\*"):
+        factor = line.take_number("a number")
+    elif (shift := line.take("[-+]")) and line.take(r"noise\b"):
+        noise = int(f"{shift}1")
+    elif shift:
+        offset = line.take_number("a number or noise", shift)
+    significant = bool(line.take(r"significant\b"))
+    line.take("$", "the end" if significant else "'significant' or the end")
+    if name == RATIO_OF_SUMS:
+        raise InputError(f"{text!r}: {name} cannot be compared query by query. Require opening_precision instead.")
+    measure = name if name in outcomes else parse_measure(name, rel=rel)
+    return Requirement(text, measure, sign, bound, factor, offset, significant, noise)
+
+
+class _Line:
+    """A line, taken from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._rest = text.lstrip()
+
+    def take(self, pattern: str, expected: str = "") -> str:
+        """Take what a pattern matches here, or nothing; raise if nothing is there and something `expected`."""
+        found = re.match(pattern, self._rest, re.ASCII)
+        if found is None and expected:
+            at = len(self._text) - len(self._rest) + 1
+            there = repr(_TOKEN.findall(self._rest)[0]) if self._rest else "the end"
+            raise InputError(
+                f"{self._text!r} is not a requirement: at character {at}, expected {expected}, found {there}. "
+                "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
+            )
+        taken = found[0] if found else ""
+        self._rest = self._rest[len(taken) :].lstrip()
+        return taken
+
+    def take_number(self, expected: str, sign: str = "") -> float:
+        """Take a number; its sign was taken before."""
+        token = _TOKEN.match(self._rest)
+        is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
+        return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
+
+
+def is_equal(values: Matrix | float, bound: float) -> NDArray[np.bool_]:
+    """Return which values equal a bound, up to rounding."""
+    found: NDArray[np.bool_] = np.abs(values - bound) <= RESIDUE * max(1.0, abs(bound))
+    return found
+
+
+def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
+    """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.bool_] = np.where(
+            is_equal(values, bound), sign in ("<=", ">="), _OPERATORS[sign](values, bound)
+        )
+    return found
+
+
+def forbids_improvement(line: Requirement) -> bool:
+    """Return whether a requirement forbids a system to be better than the baseline."""
+    better = FUNNEL.get(line.measure, "up") if isinstance(line.measure, str) else find_direction(line.measure)
+    return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

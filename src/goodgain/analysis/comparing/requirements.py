@@ -1,0 +1,293 @@
+"""Checks required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from goodgain.analysis.comparing.pairs_table import arrange_values, average_rows, find_unranked, match_pair
+from goodgain.analysis.comparing.rendering import count_queries
+from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
+from goodgain.analysis.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
+from goodgain.analysis.comparing.statistical_tests import (
+    Matrix,
+    Settings,
+    correct_by_holm,
+    count_least_queries,
+    run_randomisation_test,
+    run_t_test,
+    subtract_without_residue,
+)
+from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.errors import InputError
+from goodgain.measures.names import describe_lack, needs_results
+from goodgain.measures.replicate_scores import leave_out_empty
+from goodgain.measures.scores import Scores
+from goodgain.options import spell
+
+if TYPE_CHECKING:
+    from goodgain.analysis.comparing.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one requirement for one system.
+
+    Attributes:
+        requirement: the requirement.
+        system: the name of the system.
+        value: its mean; None if no query has a value, or a system that the line compares returned no result of a judged query.
+        baseline: the mean of the baseline; None if the requirement names none, or no query has a value.
+        bound: the number that the mean was compared with; None if no query has a value.
+        holds: whether the requirement holds; False without a value.
+        p: the p-value of the difference from the bound: by the Holm-corrected randomisation test for a baseline, by the
+            t-test for a number, one-sided under the noise of the baseline for `baseline-noise`; None if it does not exist.
+        significant: p <= alpha.
+        low_coverage: whether too few results are judged to trust a small difference.
+        queries: the number of queries that were tested: those for which the system, and a baseline, has a value.
+        left_out: the number of the other queries.
+        verdict: what the table of the comparison says of the system against the baseline; None without a baseline.
+        evaluated: the mean that `evaluate` prints, in which the queries that are left out count as 0; None for a comparison.
+    """
+
+    requirement: Requirement
+    system: str
+    value: float | None
+    baseline: float | None
+    bound: float | None
+    holds: bool
+    p: float | None
+    significant: bool
+    low_coverage: bool
+    queries: int
+    left_out: int
+    verdict: str | None = None
+    evaluated: float | None = None
+
+    @property
+    def leaves_out_most(self) -> bool:
+        """Whether a system returned nothing in more than half of the queries: the line then fails."""
+        measure = self.requirement.measure
+        return self.left_out > self.queries and not isinstance(measure, str) and needs_results(measure)
+
+    def __str__(self) -> str:
+        return f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system} {self.describe()}"
+
+    def describe(self) -> str:
+        """Return the value, its distance from the bound, and the test, as text."""
+        if self.value is None or self.bound is None:
+            return (
+                "has no value: a system returned no result of a judged query, or no query has a value in every system"
+            )
+        apart = abs(self.value - self.bound)
+        way = f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        way = "equal to" if is_equal(self.value, self.bound) else way
+        if self.baseline is None:
+            way += " the bound"
+        elif self.bound == self.baseline:
+            way += f" the baseline {self.baseline:.4f}"
+        else:
+            way += f" the bound {self.bound:.4f} (baseline {self.baseline:.4f})"
+        test = "t-test" if self.requirement.bound is not None else "randomisation test"
+        test = "noise of reruns" if self.requirement.is_tested_by_noise else test
+        belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
+        significant = "significant" if self.significant else "not significant"
+        doubt = ", low coverage" if self.low_coverage else ""
+        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt}){self._describe_left_out()}{self._describe_table()}"
+
+    def _describe_left_out(self) -> str:
+        if not self.left_out:
+            return ""
+        printed = ""
+        if self.evaluated is not None:
+            printed = f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
+        return (
+            f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
+            f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
+            f"{printed}"
+        )
+
+    def _describe_table(self) -> str:
+        if self.holds or self.bound in (None, self.baseline) or self.verdict not in ("better", "unclear", "equal"):
+            return ""
+        return f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
+
+
+def check_requirements(
+    found: Comparison | Scores | Mapping[str, Scores],
+    requirements: Iterable[Requirement | str],
+    *,
+    alpha: float = 0.05,
+    family: str | None = None,
+) -> list[Outcome]:
+    """Check every requirement for every system except the baseline.
+
+    Args:
+        found: a comparison, or the scores of a system or several by name. Only a comparison can have a baseline.
+        requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
+            `parse_requirement` returns.
+        alpha: the largest p that is significant; a comparison has its own.
+        family: `holm` corrects p over all lines that a test decides (`significant`, `noise`): then the chance that any of
+            them fails without cause is 5 %. None: each line stands alone, and p is corrected over its systems.
+
+    Raises:
+        InputError: a requirement names the baseline and there is none, its measure has no values here, or the queries are
+            too few for a line with `significant` to fail.
+
+    >>> import goodgain as gg
+    >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
+    holds: RR>=0.5: the run has 1.0000, 0.5 above the bound; not significant (p does not exist)
+    """
+    requirements = [*requirements]
+    if family not in (None, "holm"):
+        raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
+    if isinstance(found, (Scores, Mapping)):
+        scores = {"the run": found} if isinstance(found, Scores) else found
+        checked = [_check_scores(name, of, line) for line in requirements for name, of in scores.items()]
+        return _decide(checked, alpha, family)
+    made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
+    settings = Settings(made["seed"], made["resamples"], made["alpha"])
+    outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
+    lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
+    _refuse_lines(found, lines, settings.alpha, family)
+    verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
+    checked = [
+        replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
+        for line in lines
+        for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
+    ]
+    return _decide(checked, settings.alpha, family)
+
+
+def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
+    """Raise `InputError` for a line on systems that are not comparable, and for one that cannot fail."""
+    pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
+    for line in (one for one in lines if str(one.measure) in pairs):
+        first = pairs[str(line.measure)][0]
+        between = f"between {first['system']} and {first['against']}"
+        raise InputError(
+            f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the line."
+        )
+    together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
+    for line in (one for one in lines if one.significant and one.bound is None):
+        queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()
+        least = count_least_queries(alpha, max(together * len(queries), 1))
+        if 0 < (most := max(queries, default=0)) < least:
+            raise InputError(
+                f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. It needs "
+                f"{least:,}. Give more queries, or leave out 'significant'."
+            )
+
+
+def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
+    """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
+    decided = list(checked)
+    tested_together: dict[object, list[int]] = {}
+    for k, one in enumerate(checked):
+        line = one.requirement
+        if family and (line.significant or line.is_tested_by_noise):
+            tested_together.setdefault(family, []).append(k)
+        elif one.baseline is not None and not line.is_tested_by_noise:
+            tested_together.setdefault(id(line), []).append(k)
+    for together in tested_together.values():
+        p = np.array([checked[k].p for k in together], dtype=np.float64)
+        for k, corrected in zip(together, correct_by_holm(p), strict=True):
+            decided[k] = replace(checked[k], p=None if math.isnan(corrected) else float(corrected))
+    for k, one in enumerate(decided):
+        line, significant = one.requirement, one.p is not None and one.p <= alpha
+        holds = one.value is not None and one.bound is not None and bool(passes(one.value, line.sign, one.bound))
+        if one.value is not None and family and line.is_tested_by_noise and one.p is not None:
+            holds = one.p > NOISE_LEVEL
+        elif one.value is not None and line.significant:
+            holds = holds or not significant
+        decided[k] = replace(one, holds=holds and not one.leaves_out_most, significant=significant)
+    return decided
+
+
+def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
+    """Check a line for one system by its own queries that have a value, as `compare` does."""
+    line = parse_requirement(asked, rel=scores.rel)
+    share = {name: scores.coverage.item(0, "coverage")}
+    measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
+    kept = leave_out_empty(scores, measures)
+    values = kept.per_query.with_columns(system=pl.lit(name))
+    (outcome,) = _check_line(line, values, share, None, Settings())
+    shown = kept[line.measure]
+    if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
+        raise InputError(
+            f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave it out."
+        )
+    return replace(outcome, evaluated=scores[line.measure]) if outcome.left_out else outcome
+
+
+def _check_line(
+    line: Requirement,
+    values: pl.DataFrame,
+    shares: Mapping[str, float | None],
+    baseline: str | None,
+    settings: Settings,
+    noise: pl.DataFrame | None = None,
+) -> Iterator[Outcome]:
+    """Check a line for each system, with p as it is before any correction; `_decide` says what holds.
+
+    `shares` has the judged share of each system; `values` and `noise` have the columns of `Comparison`.
+    """
+    name = str(line.measure)
+    of_measure = values.filter(measure=name)
+    if of_measure.is_empty():
+        raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
+    if line.bound is None and baseline is None:
+        raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}.")
+    query_ids = of_measure.get_column("query_id").unique().sort()
+    matrix = arrange_values(of_measure, [name], [*shares], query_ids)[name]
+    numbers = {system: k for k, system in enumerate(shares)}
+    low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
+    is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
+    found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
+    other = baseline if line.bound is None else None
+    for system in (one for one in shares if one != baseline):
+        tested, others = match_pair(matrix, (numbers[system], numbers[other or system]))
+        (mean,), queries = average_rows([tested]), len(tested)
+        of_baseline = None if other is None else average_rows([others])[0]
+        bound = of_baseline * line.factor + line.offset if of_baseline is not None else float(line.bound or 0)
+        bounds = np.full(queries, bound) if other is None else others * line.factor + line.offset
+        has_noise = line.noise != 0 and other is not None and queries > 0
+        floor = _find_floor(line, noise, system, other) if has_noise else 0.0
+        differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
+        p = _run_test(differences, settings, other is None)
+        compared = {system, other or system}
+        has_value = queries > 0 and found_nothing.isdisjoint(compared)
+        value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
+        if has_noise and of_baseline is not None and line.is_tested_by_noise:
+            loss = 0.0 if is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
+            p = compute_noise_p(loss, floor)
+        p_or_none, doubtful = None if math.isnan(p) else p, not low.isdisjoint(compared)
+        counts = (queries, len(query_ids) - queries)
+        yield Outcome(line, system, value, of_baseline, known, False, p_or_none, False, doubtful, *counts)
+
+
+def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, baseline: str | None) -> float:
+    found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
+    if found is None or found.is_empty():
+        raise InputError(
+            f"{line.text!r} needs the noise of {baseline}: two runs of it or more, in {LEAST_QUERIES} queries or more. "
+            f"Give them together: {baseline}=a.run,b.run"
+        )
+    return float(found.item(0, "floor"))
+
+
+def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> float:
+    """Return p of one row: of a t-test against a number, of the randomisation test against a baseline.
+
+    If all queries differ equally from a number, the randomisation test stands in for the t-test.
+    """
+    queries = differences.shape[1]
+    p = float(run_t_test(differences)[0]) if is_number and queries else math.nan
+    if math.isnan(p) and queries > (1 if is_number else 0):
+        p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
+    return p

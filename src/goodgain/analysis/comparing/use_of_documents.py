@@ -1,0 +1,315 @@
+"""The use of the documents that were found: how many were returned, opened and cited, and where good ones got lost."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from goodgain.counting.coverage import join_examples
+from goodgain.counting.joined_addresses import spell_like
+from goodgain.counting.unjoined_documents import warn_if_none_is_judged
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files.writing import spell_as_known
+from goodgain.formats.qrels import Qrels, load_qrels
+from goodgain.formats.query_tables import read_uses, select_system
+from goodgain.measures.parameters import check_rel
+from goodgain.measures.thresholds import warn_of_rel
+from goodgain.options import check_choice, spell
+from goodgain.schema import EMPTY_DOC
+
+#: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
+FUNNEL: dict[str, str | None] = {
+    "returned": None,
+    "opened": None,
+    "cited": None,
+    "good_returned": "up",
+    "good_opened": "up",
+    "good_cited": "up",
+    "lost_unopened": "down",
+    "lost_uncited": "down",
+    "citation_coverage": None,
+    "opening_precision": "up",
+    "opening_judged": None,
+    "opening_recall": "up",
+    "citation_precision": "up",
+    "citation_judged": None,
+    "citation_recall": "up",
+    "evidence_recall": "up",
+    "opens_per_good": "down",
+}
+#: The column whose mean is a ratio of sums: a query with opens and without a good one counts, and has no value of its own.
+RATIO_OF_SUMS = "opens_per_good"
+STAGES = ("returned", "opened", "cited")
+#: What the two systems of an explanation did with a document.
+USES_OF = ("use_base", "use_new")
+_COUNTS = ("opens", "failed_opens")
+_RUN = ["system", "replicate"]
+_QUERY = ["query_id", *_RUN]
+#: The columns that opens, or the answer, must be known for; `lost_uncited` needs both.
+_OF_OPENS = ("opened", "good_opened", "lost_unopened", "lost_uncited", "judged_opened", "opens")
+_OF_CITATIONS = ("cited", "good_cited", "lost_uncited", "judged_cited")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Funnel:
+    """How many documents, and good ones, were returned, opened and cited.
+
+    Attributes:
+        frame: one row a system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
+            known), and the means of the columns of `per_query`. `opens_per_good` is the ratio of the sums.
+        per_query: query_id, system, replicate, and a column for each count and share: `compare(..., outcomes=)` takes it.
+        rel: the smallest good label.
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> use = {"query_id": "q", "system": "agent", "doc_id": ["a", "b"], "returned_at": 1, "opened_at": [1, None]}
+    >>> found = gg.funnel({"q": {"a": 3, "b": 2}}, pl.DataFrame(use | {"opens": [1, 0], "cited": [True, False]}))
+    >>> found.frame.select("good_returned", "good_opened", "good_cited").row(0)
+    (2.0, 1.0, 1.0)
+    """
+
+    frame: pl.DataFrame
+    per_query: pl.DataFrame
+    rel: float
+
+    def count_queries(self) -> pl.DataFrame:
+        """Return system, and for each column the number of queries that its mean is over."""
+        has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
+            *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
+            (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
+        )
+        return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
+
+    def __repr__(self) -> str:
+        return f"Funnel({', '.join(self.frame['system'])}; {self.frame.item(0, 'queries')} queries, rel={self.rel:g})"
+
+    def __str__(self) -> str:
+        return str(self.frame)
+
+    def _repr_html_(self) -> str:
+        return self.frame._repr_html_()
+
+
+def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:
+    """Count the documents that each query returned, opened and cited, and the good ones among them.
+
+    Args:
+        qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.
+        uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of them.
+        rel: the smallest good label.
+        urls: documents of the uses and the qrels whose ids spell the address of one web page in two ways: `join` counts
+            them as one document, `keep` as several.
+
+    Returns:
+        A `Funnel`. Its columns for a query, where good means good documents and GoodPool is their number in the qrels:
+
+        - returned, opened, cited, and good_returned, good_opened, good_cited: documents at each stage. A good document
+          that was opened by a link counts as opened, and not as returned.
+        - lost_unopened: good, returned and never opened. lost_uncited: good, opened and not cited.
+        - citation_coverage: 1 if the answer cites anything, else 0.
+        - opening_precision = good_opened / opened, citation_precision = good_cited / cited; 0 where nothing was opened, or
+          cited. opening_judged and citation_judged: the judged share; null there.
+        - opening_recall = good_opened / GoodPool, citation_recall = good_cited / GoodPool, evidence_recall =
+          good_returned / GoodPool; 0 where GoodPool is 0.
+        - opens_per_good = opens / good_opened; null where good_opened is 0.
+
+        A judged query without uses counts as one that used nothing. A value is null where the log does not record opens,
+        or a final answer; means leave these queries out.
+
+    Raises:
+        InputError: a table cannot be read, or no judged query has uses.
+        MeasureError: rel is not a number above 0.
+
+    >>> qrels = {"q": {"d1": 3, "d2": 2, "d3": 2, "d4": 0}}
+    >>> uses = pl.DataFrame({
+    ...     "query_id": "q", "system": "agent", "doc_id": ["d1", "d4", "d2", "d9"], "returned_at": [1, 1, 2, None],
+    ...     "opened_at": [None, 1, 2, 2], "opens": [0, 1, 1, 1], "cited": [False, True, True, False]})
+    >>> funnel(qrels, uses).frame.select("good_returned", "good_opened", "good_cited", "opens_per_good").row(0)
+    (2.0, 1.0, 1.0, 3.0)
+    """
+    check_rel(rel)
+    check_choice("urls", urls)
+    judged, rows = load_qrels(qrels), read_uses(uses)
+    labels = judged.largest.filter(pl.col("relevance").is_not_null())
+    good = pl.col("relevance") >= rel
+    pools = labels.group_by("query_id", maintain_order=True).agg(pool=good.sum())
+    named = spell_as_known(rows, labels)
+    used = _spell_uses(named, labels) if urls == "join" else named
+    if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
+        notice(
+            "uses that spell the web address of a judged document in another way count as this document: "
+            f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
+        )
+    rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
+    if rows.is_empty():
+        raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
+    warn_of_rel(labels, rel)
+    labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
+    if len(unjudged):
+        number = count_of(len(unjudged), "query", "queries")
+        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(unjudged)}).")
+    _warn_of_other_spellings(labelled, labels)
+    per_query = _count_stages(labelled, pools, good)
+    _give_notices(per_query)
+    averaged = per_query.drop("replicate", "is_absent").group_by("query_id", "system", maintain_order=True).mean()
+    means = averaged.group_by("system", maintain_order=True).agg(
+        queries=pl.len().cast(pl.Int64),
+        queries_with_opens=pl.col("opened").count().cast(pl.Int64),
+        queries_with_answer=pl.col("cited").count().cast(pl.Int64),
+        **{name: pl.col(name).mean() for name in FUNNEL if name != RATIO_OF_SUMS},
+        opens_per_good=_divide(pl.col("opens").sum(), pl.col("good_opened").sum()),
+    )
+    return Funnel(means, per_query.select(*_QUERY, *FUNNEL), rel)
+
+
+def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return uses with the ids that `known` has; what was done with one document under two ids is added up."""
+    named = spell_like(uses, known)
+    key = [*_QUERY, "doc_id"]
+    if not named.select(key).is_duplicated().any():
+        return named
+    counts = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in _COUNTS]
+    others = pl.all().exclude(*_COUNTS, "cited").min()
+    return named.group_by(key, maintain_order=True).agg(others, *counts, pl.col("cited").max()).select(uses.columns)
+
+
+def describe_use(uses: pl.DataFrame) -> pl.Series:
+    """Return the use of each document in words: `returned at 2, never opened`.
+
+    >>> uses = pl.DataFrame({"returned_at": [2], "opened_at": [None], "opens": [0], "cited": [False]})
+    >>> describe_use(uses).to_list()
+    ['returned at 2, never opened']
+    """
+    opens = (
+        pl.when(pl.col("opened_at").is_not_null())
+        .then(pl.format("opened after {}", "opened_at"))
+        .when(pl.col("opens") > 0)
+        .then(pl.lit("every open failed"))
+        .when(pl.col("opens") == 0)
+        .then(pl.lit("never opened"))
+    )
+    is_opened = pl.col("opens").is_null() | pl.col("opened_at").is_not_null()
+    said = [
+        pl.coalesce(pl.format("returned at {}", "returned_at"), pl.lit("never returned")),
+        opens,
+        pl.when("cited").then(pl.lit("cited")).when(~pl.col("cited") & is_opened).then(pl.lit("not cited")),
+    ]
+    return uses.select(pl.concat_str(said, separator=", ", ignore_nulls=True)).to_series()
+
+
+def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = None) -> pl.Expr:
+    return pl.when(denominator > 0).then(numerator / denominator).when(denominator == 0).then(otherwise)
+
+
+def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
+    """Return a row for each judged query and run; `is_absent`: it has no uses."""
+    is_document = pl.col("doc_id") != EMPTY_DOC
+    at = {
+        "returned": is_document & pl.col("returned_at").is_not_null(),
+        "opened": is_document & pl.col("opened_at").is_not_null(),
+        "cited": is_document & pl.col("cited"),
+    }
+    good = good.fill_null(False)
+    counts = {stage: there.sum() for stage, there in at.items()}
+    counts |= {f"good_{stage}": (there & good).sum() for stage, there in at.items()}
+    counts |= {
+        "lost_unopened": (good & at["returned"] & ~at["opened"]).sum(),
+        "lost_uncited": (good & at["opened"] & ~at["cited"]).sum(),
+        "opens": pl.col("opens").sum(),
+    }
+    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in STAGES[1:]}
+    found = rows.group_by(_QUERY).agg(
+        **counts, knows_opens=pl.col("opens").count() > 0, knows_citations=pl.col("cited").count() > 0
+    )
+    runs = rows.select(_RUN).unique(maintain_order=True)
+    whole = pools.join(runs, how="cross").join(found, on=_QUERY, how="left", nulls_equal=True, maintain_order="left")
+    # A query without uses used nothing of what its system records.
+    whole = whole.with_columns(
+        pl.col(name).fill_null(pl.col(name).any().over(_RUN)) for name in ("knows_opens", "knows_citations")
+    ).with_columns(pl.col(*counts).fill_null(0).cast(pl.Int64), is_absent=pl.col("returned").is_null())
+    for name, known in (("knows_opens", _OF_OPENS), ("knows_citations", _OF_CITATIONS)):
+        whole = whole.with_columns(pl.when(name).then(pl.col(known)))
+    opened, cited, pool = pl.col("opened"), pl.col("cited"), pl.col("pool")
+    shares = {
+        "citation_coverage": (cited > 0).cast(pl.Float64),
+        "opening_precision": _divide(pl.col("good_opened"), opened, 0.0),
+        "opening_judged": _divide(pl.col("judged_opened"), opened),
+        "citation_precision": _divide(pl.col("good_cited"), cited, 0.0),
+        "citation_judged": _divide(pl.col("judged_cited"), cited),
+        "opens_per_good": _divide(pl.col("opens"), pl.col("good_opened")),
+    }
+    recalls = {"opening_recall": "good_opened", "citation_recall": "good_cited", "evidence_recall": "good_returned"}
+    shares |= {
+        name: pl.when(pl.col(found).is_not_null()).then(_divide(pl.col(found), pool, 0.0))
+        for name, found in recalls.items()
+    }
+    return whole.with_columns(**shares).sort("system", "replicate", maintain_order=True)
+
+
+def _give_notices(per_query: pl.DataFrame) -> None:
+    for (system,), of in per_query.group_by("system", maintain_order=True):
+        queries = of.get_column("query_id").n_unique()
+        absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
+        if len(absent):
+            notice(
+                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {join_examples(absent)}. They count "
+                "as using nothing."
+            )
+        for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
+            unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
+            if unknown:
+                notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means leave them out.")
+
+
+def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
+    """Give a notice if URLs lack a label only because the qrels spell them in another way, or if nothing has a label."""
+    used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
+    if unjudged.is_empty():
+        return
+    from goodgain.formats.pages_of_ids import find_other_spellings  # deduplication takes 12 ms to import
+
+    is_url = pl.col("doc_id").str.contains("://", literal=True)
+    judged = labels.select("query_id", "doc_id")
+    pairs = list(find_other_spellings(unjudged.filter(is_url), judged.filter(is_url)))
+    if not pairs and used.get_column("relevance").null_count() == used.height:
+        warn_if_none_is_judged(judged, unjudged, f"{unjudged.height:,} documents")
+    if pairs:
+        query_id, found, known = pairs[0]
+        notice(
+            f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "
+            f"{query_id}). {spell('urls', 'join')} counts both as one document."
+        )
+
+
+def check_uses(qrels: Qrels, uses: Any) -> None:
+    """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
+    if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
+        raise InputError(
+            f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
+            f"Leave out {spell('uses')} or {spell('documents')}."
+        )
+
+
+def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
+    """Read the uses of these systems, or raise `InputError` if one has none, or those of several replicates."""
+    table = read_uses(uses)
+    for system in systems:
+        select_system(table, spell("uses"), system)
+    return table
+
+
+def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
+    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses."""
+    if uses is None:
+        return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
+    table = _spell_uses(read_uses_of(systems.values(), uses), documents)
+    table = table.with_columns(use=describe_use(table))
+    for name, system in systems.items():
+        of_one = select_system(table, spell("uses"), system).select("query_id", "doc_id", pl.col("use").alias(name))
+        documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
+        documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))
+    return documents

@@ -1,0 +1,155 @@
+"""The pictures of a report: plots as SVG without styles of their own, so that they follow the colours of the page."""
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.analysis.comparing.rendering import count_queries
+from goodgain.analysis.reporting import plots
+from goodgain.analysis.reporting.counted_runs import KINDS
+from goodgain.analysis.reporting.page_data import Evidence
+from goodgain.analysis.reporting.plots.plot_data import prepare_what_came_back
+from goodgain.errors import count_of
+from goodgain.files.escaping import escape_html
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.names import find_direction, parse_measure
+
+#: Drawn in this colour, and shown in that of the page's text.
+_INK = "#0b0b0c"
+_LOOK = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor"), "none"),
+}
+#: With more bars the picture of each query takes megabytes, and says less than the table.
+_MOST_QUERIES = 300
+#: With more systems there is no picture for each of them.
+_MOST_SYSTEMS = 6
+#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet, turns by nothing.
+_LEFT_OUT = re.compile(
+    r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
+)
+_TAG = re.compile(r"<[^>]*>")
+_STYLE = re.compile(r' style="([^"]*)"')
+_FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
+#: Set for all pictures by the style of the page.
+_OF_PAGE = ("font-family", "stroke-linejoin", "stroke-linecap")
+_PATH = re.compile(r'(?<= d=")[^"]*')
+#: A group of one element, without attributes.
+_GROUP = re.compile(r"<g>(<(?:use|path|rect) [^>]*/>|<text[^>]*>[^<]*</text>)</g>")
+_ID = re.compile(r' id="([^"]*)"')
+
+
+class Drawn(NamedTuple):
+    """A picture: its title, what it shows in a sentence, and its SVG."""
+
+    title: str
+    text: str
+    svg: str
+
+
+def draw_all(of: Evidence) -> list[Drawn]:
+    from matplotlib import style
+
+    with style.context(["default", _LOOK]):  # that of the user would draw another picture
+        pictures = []
+        for number, (title, text, ax) in enumerate(_draw(of)):
+            ax.set_title("", loc="left")  # the page writes it above the picture
+            pictures.append(Drawn(title, text, _to_svg(ax.figure, number, title, text)))
+        return pictures
+
+
+def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
+    from goodgain.analysis.reporting.plots.canvas import share_scales
+
+    comparison, explained = of.comparison, str(of.explained.measure)
+    for (measure,), points in of.curves.group_by("measure", maintain_order=True):
+        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
+        said = [
+            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
+            for name, (start, end), (first, last) in ends.iter_rows()
+        ]
+        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
+        yield title, f"{'; '.join(said)}.", plots.curve(of.curves, str(measure))
+    if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
+        rows = comparison.pairs.filter(measure=explained).rows(named=True)
+        pairs = [(row["system"], row["against"]) for row in rows]
+        differences = [plots.per_query(comparison, explained, system=one, against=other) for one, other in pairs]
+        share_scales(differences, "x")
+        for row, (system, against), ax in zip(rows, pairs, differences, strict=True):
+            text = f"{system} minus {against} in {explained}, {count_queries(row['queries'])}"
+            if row["wins"] is not None:
+                text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
+            if row["difference"] is not None:
+                text += f"; mean {row['difference']:+.3g}"
+            yield f"{system} against {against}, query by query", f"{text}.", ax
+    shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
+    bars = [plots.what_came_back(ledger) for ledger in shown.values()]
+    last = [plots.iterations_used(ledger, qrels=of.qrels) for ledger in shown.values()]
+    for compared in (bars, last):
+        share_scales(compared, "x", "y")
+    for (name, ledger), plot in zip(shown.items(), bars, strict=True):
+        totals = prepare_what_came_back(ledger).sum().row(0, named=True)
+        said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
+        nothing = count_of(totals["nothing"], "iteration")
+        text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
+        yield f"What came back in {name}, by iteration", text, plot
+    for name, plot in zip(shown, last, strict=True):
+        title = f"When {name} stopped, and when it last found something good"
+        text = (
+            "At 0: queries that found no good document, or have no search. Searches after the last good one are wasted."
+        )
+        yield title, text, plot
+    text = (
+        "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations. Relevant "
+        f"are the good documents: labels of {of.explained.measure.rel:g} or higher."
+    )
+    yield "Precision and recall", text, plots.precision_recall(of.recalls)
+    if of.funnel is not None:
+        text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
+        yield "Returned, opened, cited", text, plots.funnel(of.funnel)
+
+
+def _show(value: float | None) -> str:
+    return "no value" if value is None else f"{value:.4f}"
+
+
+def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
+    """Return a figure as an SVG element with a text alternative, and with attributes in place of styles."""
+    from matplotlib import rc_context
+
+    content = io.StringIO()
+    # Texts stay texts. Ids differ between the pictures of a page.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    svg = _LEFT_OUT.sub("", content.getvalue())
+    used = set(re.findall(r"#([\w-]+)", svg))
+    svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)
+    _, view, body = re.split(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', svg, maxsplit=1)
+    body = re.sub(r"\s*\n\s*| (?=<)", " ", body).replace("> <", "><")
+    body = _GROUP.sub(r"\1", _GROUP.sub(r"\1", body))
+    label, description = f"picture-{number}-title", f"picture-{number}-text"
+    return (
+        f'<svg role="img" {view} aria-labelledby="{label} {description}"><title id="{label}">{escape_html(title)}</title>'
+        f'<desc id="{description}">{escape_html(text)}</desc>{body}'
+    )
+
+
+def _rewrite_tag(tag: str, used: set[str]) -> str:
+    """Return a tag with attributes in place of a style, short numbers, and no id that is not used. Texts stay as they are."""
+    tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
+    tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
+    tag = re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), tag)
+    tag = _PATH.sub(lambda found: re.sub(r"\s*([A-Za-z])\s*", r"\1", found[0]), tag)
+    for drawn, shown in ((_INK, "currentColor"), ("#000000", "currentColor"), ("xlink:href", "href")):
+        tag = tag.replace(drawn, shown)
+    # The mark of a tick has its own look.
+    return re.sub(r'^(<use .*?) fill="currentColor" stroke="currentColor".*/>', r"\1/>", tag)
+
+
+def _write_attributes(style: str) -> str:
+    """Return declarations of a style as attributes of an SVG element."""
+    pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
+    return "".join(f' {name}="{value}"' for name, value in pairs if name not in _OF_PAGE)

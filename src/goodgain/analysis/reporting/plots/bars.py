@@ -1,0 +1,365 @@
+"""Draws bars: what each iteration found, when queries stopped, and how two systems differ in each query."""
+
+from collections.abc import Mapping
+from textwrap import shorten
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter
+
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
+from goodgain.analysis.comparing.use_of_documents import Funnel
+from goodgain.analysis.reporting.counted_runs import KINDS
+from goodgain.analysis.reporting.plots.canvas import (
+    GREY,
+    GRID,
+    Entry,
+    Picture,
+    add_legend,
+    add_title,
+    break_lines,
+    count_on,
+    escape_text,
+    find_ink,
+    name_interval,
+    open_ax,
+    spell_measure,
+    take_ink,
+)
+from goodgain.analysis.reporting.plots.plot_data import (
+    choose_pair,
+    prepare_funnel,
+    prepare_iterations_used,
+    prepare_new_good,
+    prepare_per_query,
+    prepare_what_came_back,
+)
+from goodgain.formats.texts import read_questions
+
+#: The look of a text above a bar.
+_ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+#: Characters of a query's name beside its bar.
+_LONGEST = 24
+#: The largest number of queries with names, the height of a row in inches, and its font size in points.
+_MOST_NAMED, _ROW, _SMALL = 40, 0.15, 8
+#: Characters in a line below the axes.
+_WIDTH = 48
+#: Outcome of a query -> colour, hatch.
+_OUTCOMES = {
+    "better": (VERDICT_COLOURS["better"], ""),
+    "worse": (VERDICT_COLOURS["worse"], "////"),
+    "equal": (GREY, ""),
+    None: (GREY, ""),
+}
+
+#: The first labels in the legend of `per_query`, in their order; the interval's comes last.
+DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
+#: With more iterations, the number of searches without results is not written above the bars.
+_MOST_NUMBERS = 12
+
+
+def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw the new good documents of each iteration as bars, and the share of all good gain found so far as a line.
+
+    Args:
+        frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
+        system: one of its systems; not needed if there is only one.
+        ax: the axes to draw on; None makes a figure. The line has its own axis on the right.
+
+    Returns:
+        The axes of the bars.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = new_good(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "NumGood nCG"))
+    >>> [float(bar.get_height()) for bar in ax.patches]
+    [1.5, 1.0, 0.5]
+    """
+    rows = prepare_new_good(frame, system)
+    ax, own = open_ax(ax)
+    iterations = rows.get_column("iteration").to_numpy()
+    bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
+    _label_iterations(ax, 1, rows.height)
+    name = system or nw.from_native(frame, eager_only=True)["system"][0]
+    add_title(ax, f"New good documents of {name} in each search")
+    ax.set_ylabel("new good documents, mean")
+    right = ax.twinx()
+    take_ink(right)
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
+    look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # visible on bars, also in grey
+    right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
+    right.set_ylim(0, 1.05)
+    right.set_ylabel(break_lines(spell_measure("nCG"), 34))
+    right.spines["top"].set_visible(False)
+    entries = [Entry(bars[0], "new in this iteration (left)"), Entry(Line2D([], [], **look), "found so far (right)")]
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> Axes:
+    """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
+
+    A cross marks iterations with searches that got no result: they failed or found nothing. With at most 12 iterations
+    their number stands beside it. The bars sum over all judged queries.
+
+    Args:
+        ledger: what `gg.ledger` returns.
+        system: the name of the system, for the title: a ledger does not hold it.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = what_came_back(gg.ledger(folder + "qrels.txt", folder + "repeating.run"))
+    >>> [float(bar.get_height()) for bar in ax.containers[0]]
+    [3.0, 2.0, 1.0]
+    """
+    rows = prepare_what_came_back(ledger)
+    ax, own = open_ax(ax)
+    iterations = rows.get_column("iteration").to_numpy()
+    below = pl.zeros(rows.height, eager=True)
+    entries = []
+    for name, kind in KINDS.items():
+        heights = rows.get_column(name).cast(pl.Float64)
+        look: dict[str, Any] = {"facecolor": kind.colour, "hatch": kind.hatch, "edgecolor": "#555555", "linewidth": 0.4}
+        ax.bar(iterations, heights.to_numpy(), bottom=below.to_numpy(), width=0.8, **look)
+        entries.append(Entry(Patch(**look), kind.label))
+        below = below + heights
+    entries += _mark_empty_searches(ax, rows.with_columns(top=below))
+    _label_iterations(ax, 1, max(rows.height, 1))
+    add_title(ax, f"What each search{' of ' * bool(system)}{system} returned")
+    ax.set_ylabel("results, all queries")
+    count_on(ax.yaxis)
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
+    """Put a cross above the bars of iterations with searches without results, and their number beside it."""
+    marked = rows.filter(pl.col("nothing") > 0)
+    highest: Any = rows.get_column("top").max() or 1.0
+    ax.set_ylim(0, 1.14 * float(highest))
+    if marked.is_empty():
+        return []
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
+    heights = marked.get_column("top").to_numpy() + 0.035 * highest
+    ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
+    if rows.height <= _MOST_NUMBERS:
+        for x, y, number in zip(marked.get_column("iteration"), heights, marked.get_column("nothing"), strict=True):
+            ax.annotate(f"{number:,}", (x, y), (0, 4), color=find_ink(ax), **_ABOVE)
+    total = int(marked.get_column("nothing").sum())
+    return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
+
+
+def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
+    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
+
+    Args:
+        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
+        qrels: what `read_qrels` takes; adds the judged queries that never searched, at iteration 0.
+        system: the name of the system, for the title: a ledger does not hold it.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = iterations_used(gg.ledger(folder + "qrels.txt", folder + "lean.run"))
+    >>> ax.get_ylabel()
+    'queries'
+    """
+    rows = prepare_iterations_used(ledger, qrels)
+    ax, own = open_ax(ax)
+    entries = []
+    edges = np.arange(rows.height + 1) - 0.5
+    lines: list[tuple[str, str, dict[str, Any]]] = [
+        ("last", "last search", {"color": find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5))}),
+        ("last_good", "last new good document", {"color": KINDS["new_good"].colour, "linewidth": 2.6}),
+    ]
+    for name, label, look in lines:
+        ax.stairs(rows.get_column(name).to_numpy(), edges, **look)
+        entries.append(Entry(Line2D([], [], **look), label))
+    _label_iterations(ax, 0, rows.height - 1)
+    nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
+    if nothing:
+        ax.set_xlabel(f"iteration (0: {'no search, or ' * never}nothing good was found)")
+    add_title(ax, f"When the queries{' of ' * bool(system)}{system} ended, and last found something good")
+    ax.set_ylabel("queries")
+    count_on(ax.yaxis)
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
+    """Draw how many documents each system returned, opened and cited in a query, good ones below others.
+
+    The share above a bar is that of the good ones. A question mark stands for a stage that the logs do not record.
+
+    Args:
+        found: what `gg.funnel` returns.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/opened_and_cited/"
+    >>> ax = funnel(gg.funnel(folder + "judgments.qrels", folder + "uses.jsonl"))
+    >>> ax.get_ylabel()
+    'documents a query, mean'
+    """
+    rows = prepare_funnel(found)
+    ax, own = open_ax(ax)
+    places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
+    is_narrow = rows.height > _MOST_NUMBERS
+    good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
+    edge: dict[str, Any] = {"edgecolor": "#555555", "linewidth": 0.4}
+    looks: dict[str, dict[str, Any]] = {
+        "good": edge | {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333"},
+        "other or unjudged": edge | {"facecolor": KINDS["new_other"].colour, "hatch": "////"},
+    }
+    for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
+        ax.bar(places, heights, bottom=below, width=0.8, **look)
+    shares, known = rows.get_column("share"), rows.get_column("good").is_not_null()
+    for place, top, share, is_known in zip(places, good + other, shares, known, strict=True):
+        said = "?" if not is_known else "" if share is None else f"{share:.0%}"
+        ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **_ABOVE)
+    ax.margins(y=0.12)
+    ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if is_narrow else 0, fontsize="small")
+    names = ax.secondary_xaxis(-0.28 if is_narrow else -0.1)
+    systems = rows.get_column("system").unique(maintain_order=True)
+    names.set_xticks([4 * k + 1 for k in range(len(systems))], [break_lines(name, 18) for name in systems])
+    names.tick_params(length=0, labelcolor=find_ink(ax))
+    names.spines["bottom"].set_visible(False)
+    ax.set_ylabel("documents a query, mean")
+    add_title(ax, "Documents returned, opened and cited")
+    add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
+    return ax
+
+
+def _label_iterations(ax: Axes, first: int, last: int) -> None:
+    ax.set_xlabel("iteration")
+    count_on(ax.xaxis)
+    margin = 0.9 if first == last else 0.6  # a single bar must not fill the axes
+    ax.set_xlim(first - margin, last + margin)
+
+
+def per_query(
+    comparison: Comparison,
+    measure: str | None = None,
+    *,
+    system: str | None = None,
+    against: str | None = None,
+    queries: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
+
+    A figure of our own names up to 40 queries, and grows with them.
+
+    Args:
+        comparison: what `gg.compare` returns.
+        measure: one of its measures; not needed if there is only one.
+        system, against: one of its pairs; not needed if there is only one.
+        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): shows questions in place of ids.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes. Queries are named if there is room for it.
+
+    Raises:
+        InputError: the comparison lacks the measure or the pair, or has several and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
+    >>> ax = per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))
+    >>> ax.get_xlabel()
+    'Search Result Redundancy (SRR@3 ↓)'
+    """
+    pair = choose_pair(comparison, measure, system=system, against=against)
+    ax, own = open_ax(ax, height=find_height(comparison))
+    questions = None if queries is None else read_questions(queries)
+    add_legend(ax, draw_per_query(ax, comparison, pair, questions), own=own)
+    return ax
+
+
+def find_height(comparison: Comparison) -> float:
+    """Return the height in inches that a plot of each query needs: room for the names of up to 40 queries."""
+    queries = comparison.signature["queries"]
+    return max(3.4, 1.5 + _ROW * queries) if queries <= _MOST_NAMED else 4.2
+
+
+def draw_per_query(
+    ax: Axes, comparison: Comparison, pair: Mapping[str, Any], questions: Mapping[str, str] | None = None
+) -> list[Entry]:
+    """Draw `per_query` of a row of `comparison.pairs` without its legend, and return the entries of the legend."""
+    rows = prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
+    numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
+    entries, counted = [], []
+    for outcome, (colour, hatch) in _OUTCOMES.items():
+        of = numbered.filter(pl.col("outcome").eq_missing(pl.lit(outcome, pl.String)))
+        if of.is_empty():
+            continue
+        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
+        ax.barh(of.get_column("place").to_numpy(), of.get_column("difference").to_numpy(), height=0.8, **look)
+        entries.append(Entry(Patch(**look), outcome or "queries"))
+        counted.append(f"{outcome or 'queries'} {of.height:,}")
+    ax.axvline(0, color=find_ink(ax), linewidth=0.8)
+    if pair["difference"] is not None:
+        line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+        band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+        ax.axvline(pair["difference"], **line)
+        ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
+        entries.append(Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]))
+        entries.append(Entry(Patch(**band), name_interval(1 - comparison.signature["alpha"])))
+        counted.append(f"mean {pair['difference']:+.3g}")
+    if (rows.get_column("difference") == 0).all():
+        ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
+    ax.set_xlabel(break_lines(spell_measure(pair["measure"]), _WIDTH))
+    ax.grid(visible=False, axis="y")
+    ax.grid(visible=True, axis="x", color=GRID, linewidth=0.6)
+    add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
+    _label_queries(ax, [_shorten(query_id, questions or {}) for query_id in rows.get_column("query_id")])
+    return entries
+
+
+def _shorten(query_id: str, questions: Mapping[str, str]) -> str:
+    """Return a question with its beginning, or an id with its end, where ids differ."""
+    if query_id in questions:
+        return shorten(questions[query_id], _LONGEST, placeholder=" …")
+    return query_id if len(query_id) <= _LONGEST else f"…{query_id[1 - _LONGEST :]}"
+
+
+def _label_queries(ax: Axes, names: list[str]) -> None:
+    """Write the names of queries beside their bars if they fit; else number the queries."""
+    number = len(names)
+    ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
+    room = ax.get_window_extent().height / ax.figure.dpi / _ROW
+    if number <= (_MOST_NAMED if isinstance(ax.figure, Picture) else room):  # `find_height` made room for them
+        ax.set_yticks(range(1, number + 1), [escape_text(name) for name in names], fontsize=_SMALL)
+        ax.set_ylabel("query")
+    else:
+        count_on(ax.yaxis)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:,.0f}" if place > 0 else ""))
+        ax.set_ylabel("queries, by their difference")

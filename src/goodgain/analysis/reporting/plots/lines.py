@@ -1,0 +1,272 @@
+"""Draws lines: a measure over iterations or over what was spent, and precision over recall."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from goodgain.analysis.reporting.plots.canvas import (
+    GREY,
+    Entry,
+    SystemStyle,
+    add_legend,
+    add_title,
+    break_lines,
+    count_on,
+    describe_values,
+    name_ends,
+    name_interval,
+    open_ax,
+    spell_measure,
+    style_of,
+)
+from goodgain.analysis.reporting.plots.plot_data import (
+    choose_points,
+    prepare_against_spend,
+    prepare_curve,
+    prepare_precision_recall,
+)
+from goodgain.analysis.reporting.spends import format_amount
+from goodgain.errors import count_of
+
+#: Bands of more systems would cover each other, and are not drawn.
+_MOST_BANDS = 5
+_FAINT = 0.35
+
+
+def curve(
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
+
+    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
+
+    A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
+    stopped. Overlapping bands do not mean that two systems are equal; test it with `gg.compare`.
+
+    Args:
+        frame: what `gg.curve` returns.
+        measure: one of its measures; not needed if there is only one.
+        bands: whether to draw the intervals; None draws them for up to five systems.
+        alpha: the alpha of the frame, for the legend.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `ax.figure` is the figure.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = curve(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG"))
+    >>> ax.get_title(loc="left"), ax.get_xlabel()
+    ('Good gain found after each search', 'iteration')
+    """
+    ax, own = open_ax(ax)
+    add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
+    return ax
+
+
+def draw_curve(
+    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
+) -> list[Entry]:
+    """Draw `curve` without its legend, and return the entries of the legend."""
+    points = choose_points(frame, measure)
+    rows = prepare_curve(points)
+    lines, shown = _draw_systems(ax, points, rows, bands, alpha)
+    entries = [*lines, *shown]
+    if rows.get_column("few").any():
+        faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
+        entries.append(Entry(faint, "under half of the queries still search"))
+    last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
+    ax.set_xlabel("iteration")
+    count_on(ax.xaxis)
+    margin = 0.5 if last == 1 else 0.25 + 0.02 * last
+    ax.set_xlim(1 - margin, last + margin)
+    add_title(ax, describe_values(points.item(0, "measure"), "after each search"))
+    return entries
+
+
+class _Band(NamedTuple):
+    """A band around the line of a system, with the columns of its ends; `width` is that of a band at one iteration."""
+
+    low: str
+    high: str
+    label: str
+    edge: float
+    width: int
+
+    def paint(self, color: str, alpha: float = 0.14) -> dict[str, Any]:
+        """Return the look of the band in a colour: a fill, or a fainter one with an edge."""
+        if not self.edge:
+            return {"color": color, "alpha": alpha, "linewidth": 0}
+        edge = {"edgecolor": to_rgba(color, 0.8), "linestyle": ":", "linewidth": self.edge}
+        return {"facecolor": to_rgba(color, alpha / 2), **edge}
+
+
+def _draw_systems(
+    ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
+) -> tuple[list[Entry], list[Entry]]:
+    """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
+
+    Returns the entries of the legend for the lines, none if they are named at their ends, and for the bands.
+    """
+    systems = rows.partition_by("system", maintain_order=True)
+    bands_of_data = (  # the faint one goes behind the other
+        _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
+        _Band("low", "high", name_interval(1 - alpha), 0.0, 5),
+    )
+    wanted = len(systems) <= _MOST_BANDS if bands is None else bands
+    shown = [band for band in bands_of_data if wanted and band.low in rows.columns and rows[band.low].count()]
+    entries, ends = [], []
+    for number, of in enumerate(systems):
+        style = style_of(number)
+        for band in shown:
+            _draw_band(ax, of, style, band)
+        _draw_line(ax, of, style)
+        name = of.get_column("system")[0]
+        entries.append(Entry(Line2D([], [], **_line(style)), name))
+        last = (float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean"))
+        ends.append((name, style.color, *last))
+    lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
+    if lowest is not None and lowest >= 0:
+        ax.set_ylim(bottom=0)
+    name, queries = points.select("measure", "queries").row(0)
+    ax.set_ylabel(break_lines(f"{spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34))
+    entries = [] if name_ends(ax, ends) else entries
+    return entries, [Entry(Patch(**band.paint(GREY, 0.3)), band.label) for band in shown]
+
+
+def _line(style: SystemStyle) -> dict[str, Any]:
+    return style._asdict() | {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+
+
+def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
+    return [rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names]
+
+
+def _find_place(rows: pl.DataFrame) -> str:
+    return "spend" if "spend" in rows.columns else "iteration"
+
+
+def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) -> None:
+    if not rows[band.low].count():
+        return
+    place = _find_place(rows)
+    x, low, high = _take_numbers(rows, place, band.low, band.high)
+    if place == "spend":
+        ax.fill_between(x, low, high, step="post", **band.paint(style.color))
+    elif len(x) == 1:  # an area without width is invisible
+        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=band.width)
+    else:
+        ax.fill_between(x, low, high, **band.paint(style.color))
+
+
+def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
+    x, mean = _take_numbers(rows, _find_place(rows), "mean")
+    if "enough" in rows.columns:
+        marked = rows.get_column("enough").arg_true().to_list()
+        ax.plot(x, mean, drawstyle="steps-post", **_line(style), markevery=marked)
+        return
+    clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
+    ax.plot(x[:clear], mean[:clear], **_line(style))
+    if clear < len(x):
+        ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
+
+
+def against_spend(
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
+
+    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
+
+    A mark shows the smallest spend that keeps 95 % of the last value; more buys little.
+
+    Args:
+        frame: what `gg.curve(..., over=...)` returns.
+        measure: one of its measures; not needed if there is only one.
+        bands: whether to draw the intervals; None draws them for up to five systems.
+        alpha: the alpha of the frame, for the legend.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = against_spend(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG", over="results"))
+    >>> ax.get_xlabel()
+    'results spent by each query, at most'
+    """
+    ax, own = open_ax(ax)
+    add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands, alpha=alpha), own=own)
+    return ax
+
+
+def draw_against_spend(
+    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
+) -> list[Entry]:
+    """Draw `against_spend` without its legend, and return the entries of the legend."""
+    points = choose_points(frame, measure, spend=True)
+    rows = prepare_against_spend(points)
+    entries, shown = _draw_systems(ax, points, rows, bands, alpha)
+    if rows.get_column("enough").any():
+        entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
+    ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
+    ax.set_xlim(left=0)
+    add_title(ax, describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
+    return [*entries, *shown]
+
+
+def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw interpolated precision over recall: a line per system, or a thin line per query for a frame of queries.
+
+    Args:
+        frame: what `gg.pr_curve` returns. To see queries and their mean, draw both frames on the same axes.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: the frame is not one of `gg.pr_curve`.
+
+    >>> import goodgain as gg
+    >>> ax = precision_recall(gg.pr_curve({"q": {"a": 1}}, {"agent": {"q": {"a": 1.0}}}))
+    >>> ax.lines[0].get_ydata().tolist() == [1.0] * 11
+    True
+    """
+    rows = prepare_precision_recall(frame)
+    ax, own = open_ax(ax)
+    entries, ends = [], []
+    for number, system in enumerate(rows.partition_by("system", maintain_order=True)):
+        style = style_of(number)
+        of_queries = system.get_column("query_id").null_count() == 0
+        for line in system.partition_by("query_id", maintain_order=True):
+            look = {"color": style.color, "linewidth": 0.7, "alpha": 0.5} if of_queries else _line(style)
+            ax.plot(line.get_column("recall").to_numpy(), line.get_column("precision").to_numpy(), **look)
+        look = look | {"alpha": 1.0}
+        label = system.get_column("system")[0]
+        entries.append(Entry(Line2D([], [], **look), f"{label}, each query" if of_queries else label))
+        ends.append((label, style.color, 1.0, line.get_column("precision")[-1]))
+    ax.set_xlabel("recall")
+    ax.set_ylabel("interpolated precision ↑")
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(0, 1.05)
+    add_title(ax, "Precision at each level of recall")
+    add_legend(ax, [] if not of_queries and name_ends(ax, ends) else entries, own=own)
+    return ax

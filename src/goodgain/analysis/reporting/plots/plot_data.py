@@ -1,0 +1,193 @@
+"""What each plot draws, from the frames that goodgain returns."""
+
+from collections.abc import Collection
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.pairs_table import arrange_values
+from goodgain.analysis.comparing.statistical_tests import RESIDUE, subtract_without_residue
+from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
+from goodgain.analysis.reporting.counted_runs import KINDS
+from goodgain.analysis.reporting.spends import ENOUGH
+from goodgain.errors import InputError
+from goodgain.formats.qrels import load_qrels
+from goodgain.measures.names import find_direction, parse_measures
+
+_POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
+_SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "queries")
+#: Columns of a frame in which a system has several runs.
+_LEAST_AND_MOST = cs.by_name("least", "most", require_all=False)
+_COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
+
+
+def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return system, iteration, mean, low, high and few (fewer than half of the queries still search) of one measure.
+
+    Also least and most, if a system has several runs.
+    """
+    few = pl.col("searching") * 2 < pl.col("queries")
+    points = choose_points(frame, measure)
+    return points.select("system", "iteration", "mean", "low", "high", _LEAST_AND_MOST, few=few)
+
+
+def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
+    """Return the rows of one measure of a frame of `gg.curve`, over iterations or over what was spent."""
+    rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
+    return rows.filter(measure=_choose(rows, "measure", measure))
+
+
+def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return system, spend, mean, low, high and enough of one measure.
+
+    `enough` is true at the smallest spend whose mean is 95 % of the last one; nowhere for a measure whose better direction is
+    not up. Also least and most, if a system has several runs.
+    """
+    rows = choose_points(frame, measure, spend=True)
+    names = rows.get_column("measure").unique()
+    rises = all(find_direction(one) == "up" for one in parse_measures([*names], complete=False))
+    reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - RESIDUE)).fill_null(False) & rises
+    enough = (reached & (reached.cum_sum() == 1) & (pl.col("mean") > 0)).over("system")
+    return rows.select("system", "spend", "mean", "low", "high", _LEAST_AND_MOST, enough=enough)
+
+
+def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
+    """Return iteration, new_good (good documents first found in it) and share (nCG), means over all queries."""
+    rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
+    rows = rows.filter(system=_choose(rows, "system", system))
+    measures = list(dict.fromkeys(rows.get_column("measure")))
+    good, share = (_find_measure(measures, name) for name in ("NumGood", "nCG"))
+    if good.removeprefix("NumGood") != share.removeprefix("nCG"):
+        raise InputError(f"{good} and {share} have different thresholds: give both the same rel")
+    totals = rows.filter(measure=good).sort("iteration")
+    shares = rows.filter(measure=share).select("iteration", share="mean")
+    new = (pl.col("mean") - pl.col("mean").shift(fill_value=0.0)).alias("new_good")
+    return totals.select("iteration", new).join(shares, on="iteration", how="left", maintain_order="left")
+
+
+def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
+    """Return iteration, the number of its results of each kind, searches, and nothing, over all judged queries.
+
+    searches: the queries that have this iteration; nothing: those of them without a result.
+    """
+    rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
+    counted = rows.group_by("iteration").agg(
+        **{name: kind.number.sum() for name, kind in KINDS.items()},
+        searches=pl.len().cast(pl.Int64),
+        nothing=(pl.col("R") == 0).sum().cast(pl.Int64),
+    )
+    return counted.sort("iteration")
+
+
+def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
+    """Return iteration (from 0), last and last_good: how many judged queries end there, or found their last good document there.
+
+    Iteration 0 has the queries that never searched, or never found a good document. A ledger has no row of a query that never
+    searched: `qrels` add those.
+    """
+    rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
+    when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
+    queries = rows.group_by("query_id").agg(last=pl.col("iteration").max(), last_good=when_good.max())
+    if qrels is not None:
+        judged = load_qrels(qrels).frame.select(pl.col("query_id").unique())
+        queries = judged.join(queries, on="query_id", how="left").fill_null(0)
+    axis = pl.DataFrame({"iteration": range(int(queries.get_column("last").max() or 0) + 1)})  # type: ignore[arg-type]  # an Int64
+    for name in ("last", "last_good"):
+        counted = queries.group_by(iteration=pl.col(name).cast(pl.Int64)).agg(pl.len().cast(pl.Int64).alias(name))
+        axis = axis.join(counted, on="iteration", how="left", maintain_order="left")
+    return axis.fill_null(0)
+
+
+def prepare_precision_recall(frame: Any) -> pl.DataFrame:
+    """Return system, query_id (null in a frame of means), recall and precision, by ascending recall."""
+    rows = _read_frame(frame, ("system", "recall", "precision"), "gg.pr_curve")
+    if "query_id" not in rows.columns:
+        rows = rows.with_columns(query_id=pl.lit(None, pl.String))
+    in_order = pl.Enum(rows.get_column("system").unique(maintain_order=True))
+    rows = rows.sort(pl.col("system").cast(in_order), "query_id", "recall")
+    return rows.select("system", "query_id", "recall", "precision")
+
+
+def prepare_per_query(
+    comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
+) -> pl.DataFrame:
+    """Return query_id, value, value_against, difference and outcome of one pair and measure, in descending order of difference.
+
+    outcome: `better` or `worse` for system, or `equal`; null for a measure without a direction. A query is left out if one of
+    both systems has no value for it.
+    """
+    pair = choose_pair(comparison, measure, system=system, against=against)
+    names = comparison.systems.get_column("system").to_list()
+    query_ids = comparison.values.get_column("query_id").unique().sort()
+    arranged = arrange_values(comparison.values, [pair["measure"]], names, query_ids)[pair["measure"]]
+    sides = [names.index(pair["system"]), names.index(pair["against"])]
+    value, other = arranged[sides]
+    difference = subtract_without_residue(value, other)
+    columns = {"query_id": query_ids, "value": value, "value_against": other, "difference": difference}
+    rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(difference)))
+    gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
+    names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
+    outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)
+    return rows.with_columns(outcome=outcome).sort("difference", "query_id", descending=[True, False])
+
+
+def choose_pair(
+    comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
+) -> dict[str, Any]:
+    """Return the named row of `comparison.pairs`, or the only one; raise InputError if neither exists."""
+    if not isinstance(comparison, Comparison):
+        raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
+    pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
+    for name, wanted in (("system", system), ("against", against)):
+        pairs = pairs if wanted is None else pairs.filter(pl.col(name) == str(wanted))
+    if pairs.height == 1:
+        return pairs.row(0, named=True)
+    there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
+    listed = ", ".join(f"system={one!r}, against={other!r}" for one, other in there[:10])
+    raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair matches; give one of: {listed}")
+
+
+def prepare_funnel(found: Funnel) -> pl.DataFrame:
+    """Return system, stage, good, other and share (good of all), means over queries; null where a stage is not known."""
+    stages = [
+        found.frame.select(
+            "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
+            share=pl.when(pl.col(stage) > 0).then(pl.col(f"good_{stage}") / pl.col(stage)),
+        )
+        for stage in STAGES
+    ]  # fmt: skip
+    order = pl.col("system").cast(pl.Enum(found.frame.get_column("system")))
+    return pl.concat(stages).sort(order, maintain_order=True)
+
+
+def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
+    try:
+        rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    except TypeError:
+        raise InputError(f"{type(frame).__name__} is not a data frame: give the one that {source} returns") from None
+    missing = [name for name in columns if name not in rows.columns]
+    if missing:
+        raise InputError(f"the frame lacks {', '.join(missing)}: give the one that {source} returns")
+    return rows
+
+
+def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
+    there = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
+    if wanted is None and len(there) == 1:
+        return there[0]
+    if wanted is not None and str(wanted) in there:
+        return str(wanted)
+    given = "is not given" if wanted is None else f"{str(wanted)!r} is not there"
+    raise InputError(f"{column}: {given}; give one of {', '.join(map(repr, there)) or 'none: the frame is empty'}")
+
+
+def _find_measure(measures: list[str], name: str) -> str:
+    found = next((measure for measure in measures if measure == name or measure.startswith(f"{name}(")), None)
+    if found is None:
+        there = ", ".join(measures)
+        raise InputError(f"the frame has {there}, and {name} is needed: draw gg.curve(qrels, runs, 'NumGood nCG')")
+    return found

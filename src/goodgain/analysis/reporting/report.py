@@ -1,0 +1,311 @@
+"""A report on one or more systems: an HTML page that needs no network, or the same in Markdown, CSV or JSON."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.analysis.comparing.causes import Parts, divide_measure
+from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
+from goodgain.analysis.comparing.explanation import explain_systems
+from goodgain.analysis.comparing.explanation_screens import build_screen, describe_whole
+from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.comparing.searches import read_results_of, tabulate_iterations
+from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
+from goodgain.analysis.reporting.page_data import Evidence, Findings, build_data
+from goodgain.analysis.reporting.page_pictures import draw_all
+from goodgain.analysis.reporting.page_sentences import (
+    PLACES,
+    TILES,
+    build_tiles,
+    describe_comparison,
+    describe_funnel,
+    describe_headline,
+    describe_method,
+    describe_one,
+    describe_words,
+    list_doubts,
+)
+from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
+from goodgain.errors import InputError, MeasureError
+from goodgain.files.escaping import escape_controls, guard_formulas
+from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.formats import Qrels
+from goodgain.formats.query_tables import read_groups
+from goodgain.formats.systems import list_runs
+from goodgain.formats.texts import read_queries
+from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
+from goodgain.measures.good_gain import NumDup
+from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
+from goodgain.measures.thresholds import NO_LABEL
+from goodgain.options import check_whole_number, spell
+
+#: Format -> the endings of its files.
+FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
+#: The largest number of curves.
+_MOST_CURVES = 4
+#: The largest number of systems with a table of their searches.
+_MOST_SYSTEMS = 6
+_PAGE = Path(__file__).parent / "page"
+
+
+def choose_format(path: Path, given: str | None) -> str:
+    """Return the format of a report, by its name or the ending of the file."""
+    found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
+    if found not in FORMATS:
+        ends = ", ".join(end for ends in FORMATS.values() for end in ends)
+        known = f"{spell('format', given)} is not one of {', '.join(FORMATS)}"
+        raise InputError(f"{known if given else f'{path}: a report ends in {ends}'}. Choose one of them.")
+    return found
+
+
+def write_command(
+    qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
+) -> str | None:
+    """Return the command for a call with files alone; None for data in memory."""
+    several = {name: list_runs(of) for name, of in runs.items()}
+    named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
+    sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
+    if not all(isinstance(one, (str, os.PathLike)) for one in sources):
+        return None
+    systems = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
+    options = [*named, *((f"--{name}", value) for name, value in given.items() if value is not None)]
+    asked = " ".join(map(str, parse_measures(measures, rel=given["rel"])))
+    words = ["report", qrels, *systems, "-m", asked, *chain.from_iterable(options), "-o", path]
+    return shlex.join(["goodgain", *map(str, words)])
+
+
+class Plan(NamedTuple):
+    """The measures of a report."""
+
+    asked: list[Any]  # those of the call
+    explained: Parts  # the measure whose differences are explained
+    measured: list[Any]  # those to compare
+    curves: list[Any]  # those to draw over iterations
+    cutoff: int | None  # the largest iteration asked for
+    rel: float | None  # the option
+
+    @classmethod
+    def of(cls, measures: Measures, rel: float | None) -> Plan:
+        asked = parse_measures(measures, rel=rel)
+        explained = _choose_explained(asked, rel)
+        cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
+        along = [  # ours, without their cutoffs
+            type(one)(**{name: value for name, value in one.params.items() if name != "cutoff"})
+            for one in asked
+            if isinstance(one, GoodGainMeasure) and one.declaration.cutoff != "none"
+        ]
+        curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
+        measured = parse_measures([*asked, explained.measure])
+        return cls(asked, explained, measured, curves, max(cutoffs, default=None), rel)
+
+    @property
+    def good(self) -> float:
+        """The smallest good label."""
+        return self.explained.measure.rel
+
+    def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
+        """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
+        cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
+        named = " ".join(TILES).format(i=cutoff)
+        tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
+        return cutoff, tiles if tiles[0].params.get("rel", self.good) == self.good else parse_measures(
+            named, rel=self.good
+        )
+
+
+def gather_evidence(
+    qrels: Qrels,
+    plan: Plan,
+    of: Findings,
+    *,
+    results: Any = None,
+    queries: Any = None,
+    uses: Any = None,
+    groups: Any = None,
+    details: int = 200,
+    command: str | None = None,
+) -> Evidence:
+    """Join the results of analyses to what a report shows; tables and details as `report` takes them."""
+    check_uses(qrels, uses)
+    check_whole_number("details", details, 0)
+    base, *others = of.scores
+    explained = {str(plan.explained.measure): plan.explained}
+    found = read_results_of([base, *others], results).spell_as(of.searched)
+    pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
+    uses = None if uses is None else read_uses_of([base, *others], uses)
+    texts = None if queries is None else read_queries(queries)
+    return Evidence(
+        **vars(of),
+        qrels=qrels,
+        measures={str(measure): find_direction(measure) for measure in plan.measured},
+        explained=plan.explained,
+        explanations={
+            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
+        },
+        iterations=tabulate_iterations(of.searched, found),
+        results=found,
+        uses=uses,
+        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
+        texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
+        groups=None if groups is None else read_groups(groups, qrels.query_ids),
+        details=min(details, len(qrels.query_ids)),
+        words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
+        command=command or "Made in Python from data in memory.",
+    )
+
+
+def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
+    """Return what a report shows, with the notices of its analyses among what to distrust."""
+    heard = [*notices]
+    if evidence.has_replicates:
+        heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
+    return replace(evidence, doubts=tuple(list_doubts(evidence.comparison, heard)))
+
+
+def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
+    for measure in measures:
+        with suppress(MeasureError):
+            parts = divide_measure(measure)
+            if parts.numerator.NAME != NumDup.NAME:
+                return parts
+    return divide_measure(parse_measure("CG", rel=rel))
+
+
+def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
+    """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
+    (base, scores), *_ = of.scores.items()
+    if of.comparison is None:
+        said = [*describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
+        return [], said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
+    # the main cause, and the query to look at first
+    firsts = [next(build_screen(one)) for one in of.explanations.values()]
+    whys = [of.tell_cause(first.text) for first in firsts if isinstance(first, Line)]
+    return [*describe_comparison(of.comparison)], whys
+
+
+def _build_tables(of: Evidence) -> list[Table]:
+    opening, grids = of.opening, list[Table]()
+    if opening.spent is not None:
+        first = str(opening.measures[0])
+        means = {name: scores.means[first] for name, scores in opening.scores.items()}
+        grids = [build_cost_table(opening.spent, add_arrow(first, "up"), means, PLACES)]
+    if of.comparison is not None:
+        return [*build_brief_tables(of.comparison, Layout()), *grids]
+    (name, scores), *_ = of.scores.items()
+    rows = [
+        [add_arrow(measure, better), format_number(scores.means[measure], PLACES)]
+        for measure, better in of.measures.items()
+    ]
+    return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows), *grids]
+
+
+def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
+    if form == "csv":
+        table = of.queries
+        return (guard_formulas(table) if spreadsheet else table).write_csv()
+    comparison = of.comparison
+    first = [one for one in of.doubts if NO_LABEL in one]
+    verdicts, why = _summarise(of)
+    said = {
+        "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
+        "headline": [
+            *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first),
+            *describe_headline(of.opening),
+        ],
+        "look_first": of.describe_query(),
+        "summary": [*filter(None, chain.from_iterable(zip_longest(verdicts, why)))],
+        "method": None if comparison is None else describe_method(comparison),
+        "doubts": [one for one in of.doubts if one not in first],
+        "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
+        "command": of.command,
+    }
+    if form == "json":
+        compared = {} if comparison is None else {"means": comparison.means, "pairs": comparison.pairs}
+        compared |= {"queries": of.queries, "searches": of.searches}
+        rows = {name: frame.to_dicts() for name, frame in compared.items()}
+        return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    if form == "markdown":
+        return _write_markdown(of, said)
+    return _write_page(of, said | {"verdicts": verdicts, "why": why})
+
+
+def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
+    opening = " ".join([*said["headline"], said["look_first"] or ""]).strip()
+    paragraphs = filter(None, [opening, *said["summary"], said["method"]])
+    parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
+    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
+    for name, explanation in of.explanations.items():
+        title = of.tell_cause(f"Why {name} differs from {explanation.base}")
+        parts += [Line(title, -1), *list(build_screen(explanation))[1:]]
+    return write_markdown([*parts, Line("How to make this again", -1), Line(of.command)])
+
+
+def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
+    """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
+    import jinja2
+    from markupsafe import Markup  # comes with Jinja2
+
+    def show(value: Any) -> Any:  # a text, but none that is Markup
+        return escape_controls(value) if type(value) is str else value
+
+    environment = jinja2.Environment(
+        autoescape=True, finalize=show, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+        loader=jinja2.FileSystemLoader(_PAGE),
+    )  # fmt: skip
+    files = {
+        name: re.sub(r"(?m)^\s+", "", (_PAGE / f"report.{end}").read_text(encoding="utf-8"))
+        for name, end in (("script", "js"), ("style", "css"))
+    }
+    hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
+    safe = {name: Markup(text) for name, text in files.items()}
+    comparison, explanations = of.comparison, of.explanations.values()
+    legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
+    page: str = environment.get_template("report.html").render(
+        **said,
+        **safe,
+        hashes=hashes,
+        tables=_build_tables(of),
+        searched=[*dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, explanations))))],
+        words=of.words,
+        more=[] if comparison is None else build_tables(comparison, Layout()),
+        legend=legend,
+        searches=[*build_search_tables(of.searches, _MOST_SYSTEMS)],
+        systems=of.systems,
+        explained=str(of.explained.measure),
+        number=len(of.qrels.query_ids),
+        details=of.details,
+        tiles=[*build_tiles(of.opening)],
+        pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
+        data=Markup(_write_json(build_data(of))),
+    )
+    return page
+
+
+#: Signs that could end the element of the data, and how JSON writes them.
+_IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+
+
+def _write_json(data: dict[str, Any]) -> str:
+    return json.dumps(_escape(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_IN_SCRIPT)
+
+
+def _escape(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape_controls(value)
+    if isinstance(value, (list, tuple)):
+        return [_escape(one) for one in value]
+    return {name: _escape(one) for name, one in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,242 @@
+"""What a search is worth: costs for each good document and solved task, and after how many searches 95 % of its gain is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.outcomes import stack_outcomes
+from goodgain.analysis.comparing.pairs_table import arrange_values
+from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
+from goodgain.analysis.reporting.counted_runs import SystemCounts
+from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
+from goodgain.counting.coverage import join_examples
+from goodgain.counting.ledger import Counts
+from goodgain.errors import InputError, count_of, notice
+from goodgain.formats.query_tables import select_costs
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.parameters import is_number
+from goodgain.options import spell
+from goodgain.schema import COMPLETED
+
+_COLUMNS = {
+    **dict.fromkeys(("system", "quantity"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    "queries": pl.Int64,
+    "better": pl.String,
+}
+
+
+def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
+    if price is not None and not (is_number(price) and price >= 0):
+        raise InputError(f"{spell('price_per_search', price)}: give a number from 0, in units of CG.")
+    if outcomes is not None and costs is None:
+        raise InputError(f"{spell('outcomes')}: needs {spell('costs')}, the file that goodgain convert --costs writes.")
+    check_costs_of_runs(costs, runs)
+
+
+def tabulate_spend(
+    counted: Mapping[str, SystemCounts],
+    rel: float,
+    settings: Settings,
+    *,
+    costs: pl.DataFrame | None = None,
+    outcomes: pl.DataFrame | None = None,
+    price: float | None = None,
+    per_query: bool = False,
+) -> pl.DataFrame:
+    """Return what `spend` returns, from the counts at a threshold and the tables that `read_costs` and `read_outcomes` return."""
+    found = {name: _Found.of([run[rel] for run in counts.runs]) for name, counts in counted.items()}
+    ratios = [] if costs is None else list(_list_ratios(found, costs, outcomes))
+    quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
+    quantities.sort(key=lambda one: [*found].index(one.system))
+    if per_query:
+        values = [
+            pl.select(
+                system=pl.lit(one.system),
+                query_id=found[one.system].pools["query_id"],
+                quantity=pl.lit(one.name),
+                value=pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan)),
+            )
+            for one in quantities
+        ]
+        return _drop_infinite(pl.concat(values))
+    rows = [
+        (one.system, one.name, one.total, *ends, int(one.counted.sum()), one.better)
+        for one, ends in zip(quantities, _resample(quantities, settings), strict=True)
+    ]
+    return _drop_infinite(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
+
+
+#: Amount of the costs, the quantity that needs it, and its better direction.
+_RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("tokens", "TokensPerSolved", "down"))
+
+
+class _Found(NamedTuple):
+    """What the judged queries of a system found, in the order of their ids; means over its runs."""
+
+    pools: pl.DataFrame  # query_id, N of the first run
+    good: Vector  # the number of good documents
+    gains: Matrix  # CG at the iterations 0, 1, ... in columns
+    lengths: Matrix  # N in each run, a row for each
+
+    @classmethod
+    def of(cls, runs: Sequence[Counts]) -> _Found:
+        pools = runs[0].pools.select("query_id", "N").with_row_index("query")
+        lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
+        rows = pl.concat([run.ledger.select("query_id", "iteration", "G", "GR") for run in runs])
+        rows = rows.join(pools.drop("N"), on="query_id")
+        query, iteration = rows.get_column("query").to_numpy(), rows.get_column("iteration").to_numpy()
+        new = np.zeros((len(pools), int(iteration.max(initial=1)) + 1))
+        np.add.at(new, (query, iteration), rows.get_column("G").to_numpy())
+        good = np.bincount(query, rows.get_column("GR").to_numpy(), minlength=len(pools)).astype(np.float64)
+        return cls(pools.drop("query"), good / len(runs), new.cumsum(axis=1) / len(runs), lengths)
+
+
+class _Quantity(NamedTuple):
+    """A function of sums over queries."""
+
+    system: str
+    name: str
+    better: str | None
+    counted: NDArray[np.bool_]  # which queries count
+    columns: Matrix  # the parts of the sums, a row for each query
+    evaluate: Callable[[Matrix], Vector]  # takes rows of sums, and returns a value for each
+
+    @property
+    def total(self) -> float:
+        """The value of all queries that count; NaN if none does."""
+        sums = self.columns[self.counted].sum(axis=0, keepdims=True)
+        return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
+
+
+def _divide(sums: Matrix) -> Vector:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Vector = sums[:, 0] / sums[:, 1]
+    return ratio
+
+
+def _find_enough(sums: Matrix) -> Vector:
+    return _find_first(sums >= ENOUGH * sums[:, -1:] * (1 - RESIDUE))
+
+
+def _find_first(holds: NDArray[np.bool_]) -> Vector:
+    first: Vector = holds.argmax(axis=1).astype(np.float64)
+    return first
+
+
+def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
+    yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
+    if price is None:
+        return
+    number = found.gains.shape[1]
+    searches = np.mean([np.minimum(np.arange(number), of_run[:, None]) for of_run in found.lengths], axis=0)
+
+    def find_best(sums: Matrix) -> Vector:
+        paid = price * sums[:, number:]
+        worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
+        most = worth.max(axis=1, keepdims=True) - RESIDUE * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        return _find_first(worth >= most)
+
+    everyone = np.ones(len(found.pools), dtype=bool)
+    yield _Quantity(system, "SearchesWorthPrice", None, everyone, np.hstack([found.gains, searches]), find_best)
+
+
+def _list_ratios(
+    found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
+) -> Iterator[_Quantity]:
+    ids = next(iter(found.values())).pools.get_column("query_id")
+    of_systems = {name: select_costs(costs, name, [*found]) for name in found}
+    solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
+    for what, name, better in _RATIOS:
+        totals = {
+            of: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for of, rows in of_systems.items()
+        }
+        having = {system: rows for system, rows in totals.items() if len(rows)}
+        if not having or (what == "tokens" and not solved):
+            continue
+        if lacking := ", ".join(system for system in found if system not in having):
+            notice(f"{spell('costs')} has no {what} of {lacking}. {name} is for the other systems only.")
+        known = {system: rows.get_column("query_id") for system, rows in having.items()}
+        kept = choose_known(what, {system: found[system].pools for system in having}, known)
+        counted = ids.is_in(kept.implode()).to_numpy()
+        if what == "tokens":
+            counted = _drop_unknown(name, ids, counted, solved)
+        for system, rows in having.items():
+            total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
+            paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
+            parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # solved exists where tokens are asked
+
+
+def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
+    """Return system -> whether each query was solved; NaN where unknown."""
+    names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
+    if "solved" not in names and len(names) > 1:
+        told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
+        raise InputError(f"{told}. Name the one with solved tasks solved.")
+    name = "solved" if "solved" in names else names[0]
+    stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
+    return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
+
+
+def _drop_unknown(
+    name: str, ids: pl.Series, counted: NDArray[np.bool_], solved: Mapping[str, Vector]
+) -> NDArray[np.bool_]:
+    """Return which queries count and have an outcome in all systems; give a notice if some have none."""
+    has_outcome = np.isfinite([*solved.values()]).all(axis=0)
+    if not (counted & has_outcome).any():
+        told = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"
+        raise InputError(f"{told}. Check query ids.")
+    lacking = ids.filter(counted & ~has_outcome)
+    if len(lacking):
+        left_out = count_of(len(lacking), "query", "queries")
+        notice(f"{name} leaves out {left_out} for which a system has no outcome: {join_examples(lacking)}.")
+    return counted & has_outcome
+
+
+def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
+    """Return the bootstrap percentile interval of each quantity, NaN without one; those of the same queries share draws."""
+    values = [np.empty(0)] * len(quantities)
+    groups: dict[bytes, list[int]] = {}
+    for k, one in enumerate(quantities):
+        groups.setdefault(one.counted.tobytes(), []).append(k)
+    for group in groups.values():
+        counted = quantities[group[0]].counted
+        columns = {k: quantities[k].columns[counted] for k in group}
+        number = int(counted.sum())
+        for times in draw_queries(number, settings.seed, settings.resamples) if number else ():
+            for k, of in columns.items():
+                values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
+    ends, tails = [], [settings.alpha / 2, 1 - settings.alpha / 2]
+    for of in values:
+        known = of[~np.isnan(of)]  # 0 / 0 says nothing
+        # infinite values have no mean, so each end is one of the values
+        low, high = np.quantile(known, tails, method="inverted_cdf") if len(known) else (math.nan, math.nan)
+        ends.append((float(low), float(high)))
+    return ends
+
+
+def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
+    numbers = cs.float()
+    return rows.with_columns(pl.when(numbers.is_finite()).then(numbers))
+
+
+def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
+    """Yield the lines of a person's summary for each system: its ratios, and after how many searches 95 % of its gain is there."""
+    for system, name, value, low, high, _, better in found.iter_rows():
+        interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
+        if name == "SearchesFor95":
+            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
+            told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
+            yield f"{system}: {told}"
+        elif name == "SearchesWorthPrice":
+            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
+        else:
+            yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"

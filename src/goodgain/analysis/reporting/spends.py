@@ -1,0 +1,237 @@
+"""What searches cost: what a query has spent with each iteration, the values of measures at a spend, and the tables of a report."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from goodgain.analysis.comparing.rendering import format_number
+from goodgain.counting.coverage import join_examples
+from goodgain.counting.ledger import Counts
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files.tables import Table
+from goodgain.formats.query_tables import select_costs
+from goodgain.formats.systems import check_systems, is_replicates
+from goodgain.measures.parameters import is_number
+from goodgain.options import spell
+
+#: What can be spent -> its amount in a row of the ledger; None: the costs have it.
+OVER: dict[str, pl.Expr | None] = {
+    "searches": pl.lit(1.0),
+    "results": pl.col("R").cast(pl.Float64),
+    "tokens": None,
+    "cost": None,
+    "seconds": None,
+}
+
+#: A curve shows at most so many of the observed spends.
+_MOST_SPENDS = 50
+_NUMBER = ["query_id", "number"]
+#: The share of the gain after which more searches bring little.
+ENOUGH = 0.95
+#: The amounts of a report, as columns of costs.
+_AMOUNTS = [name for name, amount in OVER.items() if amount is None]
+_ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
+
+
+class Spends(NamedTuple):
+    """What the queries of a system have spent with each iteration."""
+
+    query_ids: pl.Series  # the judged queries whose costs are known
+    rows: pl.DataFrame  # query (its position), query_id, iteration, and spend (cumulative), sorted
+
+
+def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
+    """Raise InputError for costs of a system with several runs: a list of runs does not say which costs are whose."""
+    for name, run in check_systems(runs).items() if costs is not None else ():
+        if is_replicates(run) and len(run) > 1:
+            told = f"{spell('costs')}: {name} has {len(run)} runs"
+            raise InputError(f"{told}, and costs need one run of each system. Give one.")
+
+
+def find_spends(
+    over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
+) -> dict[str, list[Spends]]:
+    """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere."""
+    of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
+    amount = OVER[over]
+    if amount is not None or costs is None:
+        return {
+            name: [_add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount)) for of in runs]
+            for name, runs in of_runs.items()
+        }
+    ledgers = {name: of for name, (of,) in of_runs.items()}
+    given, rows, known = {}, {}, {}
+    for name, of in ledgers.items():
+        listed = select_costs(costs, name, [*ledgers])
+        listed = listed.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
+        # the ledger numbers iterations 1..N
+        numbered = of.ledger.with_columns(number=of.numbers)
+        numbered = numbered.with_columns(pl.col("number") + _find_shift(name, numbered, listed))
+        here = given[name] = listed.drop_nulls("spend")
+        rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
+        known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
+        without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
+        if len(without) and not (here.get_column("number") > 0).any():
+            raise InputError(
+                f"{spell('costs')}: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
+            )
+    ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
+    for name, here in given.items():
+        of_run = here.filter(pl.col("number") > 0).join(rows[name], on="query_id", how="semi")
+        others = of_run.join(rows[name], on=_NUMBER, how="anti").sort(_NUMBER)
+        for query_id, number in others.select(_NUMBER).head(1).rows():
+            lacking = count_of(len(others), "iteration")
+            notice(
+                f"{spell('costs')} has {over} for {lacking} that {name} lacks, such as iteration {number} of query {query_id}. "
+                "The curve leaves this out. Number iterations as in the run."
+            )
+    return {name: [_add_up(ids, of)] for name, of in rows.items()}
+
+
+def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
+    """Return what to add to the numbers of the run: 1 if it begins with 0, and the costs with 1.
+
+    Costs from 1 pass the last number of each query. Rows without an amount count: any amount joins in the same way.
+    """
+    if run.get_column("number").min() != 0:
+        return 0
+    ends = run.group_by("query_id").agg(end=pl.col("number").max()).join(costs.drop_nulls("number"), on="query_id")
+    passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
+    if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
+        raise InputError(
+            f"{spell('costs')}: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches of both "
+            "from 1; iteration 0 of costs is then the query as a whole."
+        )
+    return int(passes.any())
+
+
+def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
+    """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
+
+    A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
+    """
+    kept = next(iter(pools.values())).get_column("query_id")
+    lacking: set[str] = set()
+    for name, of in pools.items():
+        without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name].implode()))
+        if len(without) and len(without) == (of.get_column("N") > 0).sum():
+            raise InputError(
+                f"{spell('costs')} has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
+            )
+        lacking.update(without.get_column("query_id"))
+    is_lacking = kept.is_in(sorted(lacking))
+    if lacking and is_lacking.all():
+        told = f"{spell('costs')}: no judged query has {what} in all systems"
+        raise InputError(f"{told}. Give the costs of the same queries.")
+    if lacking:
+        notice(
+            f"{spell('costs')} has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
+            f"{join_examples(kept.filter(is_lacking))}. They are left out in all systems."
+        )
+    return kept.filter(~is_lacking)
+
+
+def format_amount(value: float) -> str:
+    """Return a spend for a person.
+
+    >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.01234)
+    ('12,346', '3', '0.01234')
+    """
+    return f"{value:,.0f}" if value >= 1000 or value == round(value) else f"{value:.4g}"
+
+
+def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
+    numbered = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
+    of = numbered.join(rows, on="query_id").sort("query", "iteration")
+    spend = pl.col("spend").fill_null(0.0).cum_sum().over("query")
+    return Spends(query_ids, of.select("query", "query_id", "iteration", spend=spend))
+
+
+def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
+    """Return the spends of a curve, ascending: those given, or at most 50 of those observed, evenly spaced in rank."""
+    if at is not None:
+        given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
+        if not given or not all(is_number(x) and x >= 0 for x in given):
+            raise InputError(f"{spell('at', at)}: give numbers from 0, such as [1000, 5000].")
+        return sorted({float(x) for x in given})
+    seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
+    ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)
+    return [float(x) for x in seen[ranks]] or [0.0]
+
+
+def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each system: searches and amounts of a query, means over the judged queries.
+
+    An amount is left out if a system has none of it. Its mean is over the queries whose costs are known in all systems; a query
+    that never searched costs nothing.
+    """
+    table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
+    listed = {name: select_costs(costs, name, [*counts]) for name in counts}
+    for what in _AMOUNTS:
+        sums = {
+            name: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for name, rows in listed.items()
+        }
+        if not all(map(len, sums.values())):
+            continue
+        pools = {name: of.pools for name, of in counts.items()}
+        ids = choose_known(what, pools, {name: of.get_column("query_id") for name, of in sums.items()})
+        means = [ids.to_frame().join(of, on="query_id", how="left")[what].fill_null(0).mean() for of in sums.values()]
+        table = table.with_columns(pl.Series(what, means, dtype=pl.Float64))
+    return table
+
+
+def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
+    """Return a row for each system and search: what it adds on average to a query that makes it.
+
+    The columns are system, search, searching (queries that make it), new_good, gain, repeats. With costs of iterations also
+    tokens, cost and seconds, where all systems have them: means over the queries with known costs.
+    """
+    rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
+    listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
+    amounts = [
+        what
+        for what in _AMOUNTS
+        if listed and all(of.filter(pl.col("iteration") > 0, pl.col(what).is_not_null()).height for of in listed)
+    ]
+    for what in amounts:
+        paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query")
+        for name, (spent,) in find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs).items():
+            of_one = spent.rows.select("query_id", "iteration", paid.alias(what))
+            rows[name] = rows[name].join(of_one, on=["query_id", "iteration"], how="left")
+    columns = _ADDED | {what: what for what in amounts}
+    means = {name: pl.col(column).cast(pl.Float64).mean() for name, column in columns.items()}
+    return pl.concat(
+        of.group_by(search="iteration")
+        .agg(searching=pl.len().cast(pl.Int64), **means)
+        .select(pl.lit(name).alias("system"), pl.all())
+        .sort("search")
+        for name, of in rows.items()
+    )
+
+
+def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, float | None], places: int) -> Table:
+    amounts = [name for name in _AMOUNTS if name in spent.columns]
+    rows = []
+    for row in spent.iter_rows(named=True):
+        found, paid = format_number(means[row["system"]], places), (format_amount(row[name]) for name in amounts)
+        rows.append([row["system"], found, format_number(row["searches"], 2), *paid])
+    return Table.of("Quality and what a query costs, means", ["system", measure, "searches", *amounts], 1, rows)
+
+
+def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
+    """Yield for each of the first systems what its searches add."""
+    amounts = [name for name in _AMOUNTS if name in searches.columns]
+    header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
+    for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:
+        rows = [
+            [
+                f"search {row['search']}",
+                f"{row['searching']:,}",
+                *(f"{row[column]:.2f}" for column in _ADDED),
+                *("–" if row[amount] is None else format_amount(row[amount]) for amount in amounts),
+            ]
+            for row in of.iter_rows(named=True)
+        ]
+        yield Table.of(str(name), header, 1, rows)

@@ -1,0 +1,377 @@
+"""Normalises URLs, and splits them into the page and the content that the query selects.
+
+The tables say which parameters select a page and which only track its visitor.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote
+
+from goodgain.formats.web_identities import Known, Rule, find_rules, identify
+
+
+class Url(NamedTuple):
+    """The forms of one URL.
+
+    Attributes:
+        normalised: a URL that still leads to the page.
+        page: only host and path, without the folders of `edition`; the key for candidates.
+        item: the page with these folders and its query; equal for equal items.
+        choice: the parameters that select content.
+        edition: the folders that select a language or version of documentation, such as `/en/latest`.
+        beyond_start: whether the path goes beyond a start page.
+    """
+
+    normalised: str
+    page: str
+    item: str
+    choice: str
+    edition: str
+    beyond_start: bool
+
+    @property
+    def canonical(self) -> str:
+        """The canonical address: equal for equal items, and itself a URL; for other schemes than http the normalised URL."""
+        is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
+        return "https://" + self.item if is_web else self.normalised
+
+
+#: Parameters that identify the visitor or the referring page, and never select content.
+_TRACKING = frozenset(
+    """
+    gclid gclsrc dclid wbraid gbraid fbclid msclkid yclid ysclid twclid ttclid li_fat_id igshid igsh epik rdt_cid
+    srsltid mc_cid mc_eid mkt_tok ref_src ref_url _ga _gl _gac _hsenc _hsmi __hstc __hssc __hsfp hsctatracking
+    vero_id vero_conv oly_enc_id oly_anon_id wt_mc wt.mc_id s_cid cmpid zanpid spm trk trkcampaign rb_clickid
+    __s _openstat _branch_match_id ga_source ga_medium ga_campaign ga_term ga_content click_id clickid
+    jsessionid phpsessid sessionid session_id aspsessionid cfid cftoken zenid oscsid
+    """.split()  # noqa: SIM905 - a table of words reads better as text
+)
+_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "aspsessionid", "ml_subscriber")
+
+#: Names of sessions on some sites and of articles on others: a session only if the value is a token.
+_SESSION_IF_TOKEN = frozenset({"sid", "session", "s", "token", "sess"})
+_TOKEN = re.compile(r"(?=.*\d)(?:[0-9A-Za-z_-]{16,}|(?=.*[A-Za-z])[0-9A-Za-z]{8,})")
+
+#: Parameters that select content: different values are different pages.
+_SELECTING = frozenset(
+    """
+    id p page v article item doc q lang version
+    article_id articleid aid post post_id pid story story_id news newsid item_id itemid product product_id productid
+    sku isbn asin doc_id docid document file filename path title section chapter part pageno page_id pageid paged pg
+    offset start date year month locale hl language l ver rev revision oldid curid diff action query search s keyword
+    cat category tag topic t_id thread threadid tid showtopic showthread msg message user username profile event
+    event_id eventid video video_id videoid entry entry_id node nid key record recordid
+    """.split()  # noqa: SIM905 - a table of words reads better as text
+)
+#: The parameters of page numbers; the default is page 1.
+_PAGE_NUMBERS = ("p", "page")
+
+#: Sites of documentation: their first folders may select a language and a version. A version shows it on any host.
+_DOCUMENTATION_HOST = re.compile(
+    r"(?:.+\.)?(?:docs?|documentation|developers?|learn|help|support|manuals?|readthedocs|rtfd)\..+"
+)
+_EDITION = re.compile(
+    r"(?P<root>/docs?|/documentation|/manual)?"
+    r"(?P<edition>(?:/(?P<lang>(?:ar|bg|bn|ca|cs|da|de|el|en|es|et|fa|fi|fr|he|hi|hr|hu|id|it|ja|ko|lt|lv|nb|nl|no|pl|pt|ro|ru"
+    r"|sk|sl|sr|sv|ta|th|tr|uk|ur|vi|zh)(?:[-_][A-Za-z]{2,4})?))?"
+    r"(?:/(?:(?P<moving>stable|latest|current|main|master|dev)|v?(?P<version>(?<=v)\d+|\d{1,3}(?:\.(?:\d{1,3}|x)){1,3})))?)(?=/|$)"
+)
+
+#: How the paths begin to which one of these rules can apply: few paths do, and nothing else is tried for the others.
+_SPECIAL = re.compile(
+    r"/(?:..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
+)
+
+#: How many URLs may be carried within each other: more are malicious.
+_MAX_WRAPPERS = 5
+
+#: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
+_VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
+_INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
+
+#: Paths that are a site's or an application's first page, whatever is shown on it.
+_START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
+
+#: Schemes of URLs that hold content or code, or belong to one browser, instead of naming a page.
+_NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
+
+_SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+#: Nearly all URLs match this: only their parameters can need a change.
+_COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
+#: Browsers ignore tabs and line feeds inside URLs, and strip control characters and blanks around them.
+_IGNORED = re.compile(r"[\t\r\n]")
+_BLANK = "".join(map(chr, range(33))) + "\u00a0"
+#: A host at the start of an address without a scheme, as search engines print it: `www.` or a domain and a path.
+_BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
+_PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
+_PORT = re.compile(r":([0-9]*)$")
+_DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
+_PLAIN_QUERY = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|]*")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DECODED_IN_PATH = _UNRESERVED | frozenset("!$'()*,:;@")
+_ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|%]+")
+_SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sessionid|session_id|sid|cfid|cftoken)=[^/;]*", re.IGNORECASE)
+#: ASP.NET's sessions in paths: `/(S(lit3py55t21z5v55vlm25s55))/`.
+_COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
+
+
+def normalise_url(url: str | None) -> str | None:
+    """Return the URL without the parts that do not distinguish pages; None if it does not name a page (javascript:, blank).
+
+    Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
+    sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
+    3986, section 6.2.
+
+    >>> normalise_url("HTTP://Example.ORG:80/%7Eann/?b=2&utm_source=x&a=1")
+    'http://example.org/~ann/?a=1&b=2'
+    """
+    parsed = parse_url(url) if url else None
+    return parsed.normalised if parsed else None
+
+
+def canonicalise_url(url: str | None) -> str | None:
+    """Return the canonical address of a URL: equal for all spellings of one page; None if it does not name a page.
+
+    https; the host without www., m., mobile., amp. and default port; no tracking, index file, final slash or fragment
+    other than a route (`#/`, `#!`); web identities (arXiv, DOI, YouTube ...) and the URLs that archives carry as declared.
+
+    >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
+    ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
+    """
+    parsed = parse_url(url) if url else None
+    return parsed.canonical if parsed else None
+
+
+def parse_url(url: str, wrappers: int = 0) -> Url | None:
+    """Return all forms of one URL; None if it does not name a page.
+
+    The forms of a URL that carries another, as an archive does, are those of the inner one. `wrappers` counts the outer ones.
+    """
+    common = _COMMON.fullmatch(url)
+    if common:
+        scheme, netloc, path, query = common.groups("")
+        fragment = ""
+    else:
+        scheme, netloc, path, query, fragment = _split_url(url)
+        if scheme in _NO_ADDRESS:
+            return None
+        path = _normalise_path(path)
+    try:
+        host, bare_host, rules = normalise_host(netloc, scheme)
+    except ValueError:  # an impossible host: equal texts are still equal
+        text = _trim(url)
+        return Url(text, text, text, "", "", True)
+    if "/." in path:
+        path = _remove_dots(path)
+    if netloc and not path:
+        path = "/"
+    parameters = _select_parameters(query, plain=common is not None) if query else []
+    if not host and path.startswith("//"):
+        path = "/" + path.lstrip("/")
+    if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
+        return None
+
+    own_path, route, tail = _strip_page_path(path), "", ""
+    is_special = bare_host and _SPECIAL.match(own_path)
+    if fragment:
+        place = _escape(fragment, _UNRESERVED)
+        tail = "" if place.startswith(":~:") else "#" + place
+        if place.startswith(("/", "!")) and place.strip(
+            "/!"
+        ):  # the page is built in the browser, and this route is its path
+            route = "#" + place.rstrip("/")
+            own_path += route
+    page = bare_host + own_path
+    if not host and scheme not in ("", "file"):
+        page = f"{scheme}:{page}"
+    rooted = host or (scheme == "file" and path.startswith("/"))
+    start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
+    normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
+    known = identify(rules, bare_host, path.rstrip("/") + route, parameters) if rules else None
+    if known and ((found := _read_known(known, normalised, wrappers)) or wrappers):
+        return found
+    item, choice = _make_item(page, parameters) if parameters else (page, "")
+    edition = ""
+    if is_special and (folders := _EDITION.match(own_path)) and _is_documentation(folders, bare_host):
+        edition = folders["edition"]
+        page = bare_host + own_path[: folders.start("edition")] + own_path[folders.end() :]
+        chosen = {name: value for name in ("lang", "version") if (value := folders[name])}
+        parts = [f"{name}={value.lower().replace('_', '-')}" for name, value in chosen.items()]
+        choice = "&".join([*([choice] if choice else []), *parts])
+    return Url(normalised, page, item, choice, edition, own_path not in _START_PAGES)
+
+
+def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
+    """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many within each other."""
+    if known.carries:
+        text = known.address + ("?" + "&".join(known.parameters) if known.parameters else "")
+        has_scheme = text.startswith(("http:", "https:"))
+        return parse_url(text if has_scheme else "https://" + text, wrappers + 1) if wrappers < _MAX_WRAPPERS else None
+    item, choice = _make_item(known.address, known.parameters)
+    return Url(normalised, known.address, item, choice, "", True)
+
+
+def _is_documentation(folders: re.Match[str], host: str) -> bool:
+    """Return whether the first folders are a language or version of documentation, by the host or a version and a page."""
+    if not folders["edition"]:
+        return False
+    has_version = folders["moving"] or folders["version"]
+    is_page = folders.end() < len(folders.string)
+    return bool((has_version and is_page) or folders["root"] or _DOCUMENTATION_HOST.fullmatch(host))
+
+
+def has_other_choice(first: str, second: str) -> bool:
+    """Return whether two `choice` values select different content: a shared parameter or the page number differs."""
+    one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
+    if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
+        return True
+    return any(one[name] != two[name] for name in one.keys() & two.keys())
+
+
+def _split_url(url: str) -> tuple[str, str, str, str, str]:
+    """Return scheme, authority, path, query and fragment, as the address line of a browser reads them."""
+    text = _trim(url)
+    if "\\" in text:
+        end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
+        text = text[:end].replace("\\", "/") + text[end:]
+    match = _SPLIT.fullmatch(text)
+    assert match is not None  # every string has this form
+    scheme, netloc, path, query, fragment = match.groups("")
+    scheme = scheme.lower()
+    if scheme in ("http", "https") and not netloc:
+        netloc, slash, path = path.lstrip("/").partition("/")
+        path = slash + path
+    elif scheme and not netloc and ("." in scheme or _PORT_AND_PATH.match(path)):
+        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path has no scheme
+        scheme, path = "http", slash + path
+    elif not scheme and not netloc and (host := _BARE_HOST.match(text)):
+        netloc, path = host[0], path[len(host[0]) :]
+    if netloc and not scheme:
+        scheme = "https"
+    return scheme, netloc, path, query, fragment
+
+
+def _trim(url: str) -> str:
+    return _IGNORED.sub("", url.strip(_BLANK))
+
+
+@lru_cache(maxsize=65_536)
+def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
+    """Return the authority without user information and default port; the same without labels such as www and m; its rules.
+
+    Raises ValueError if it cannot be a host.
+    """
+    if not netloc:
+        return "", "", ()
+    name, port = netloc.rpartition("@")[2], ""
+    if found := _PORT.search(name):
+        name, port = name[: found.start()], found[1].lstrip("0")
+    if port == _DEFAULT_PORTS.get(scheme):
+        port = ""
+    name = _encode_host(name).rstrip(".")
+    if not name:
+        return "", "", ()
+    if _HOST.fullmatch(name) is None:
+        raise ValueError(name)
+    tail = f":{port}" if port else ""
+    labels = name.split(".")
+    while len(labels) > 2 and labels[0] in _VIEW_LABELS:
+        del labels[0]
+    while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+        del labels[1]
+    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
+    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
+
+
+def _encode_host(name: str) -> str:
+    if "%" in name:
+        name = unquote(name, errors="strict")
+    if name.isascii():
+        return name.lower()
+    import idna  # large tables, needed for few hosts
+
+    try:
+        return idna.encode(name, uts46=True, transitional=False).decode("ascii")
+    except idna.IDNAError:
+        return name.lower().encode("idna").decode("ascii")  # symbols: browsers use the older standard for them
+
+
+def _normalise_path(path: str) -> str:
+    if ";" in path or "%3" in path:
+        path = _SESSION_IN_PATH.sub("", path)
+    if "/(" in path:
+        path = _COOKIELESS.sub("", path)
+    return path if _PLAIN_PATH.fullmatch(path) else _escape(path, _DECODED_IN_PATH)
+
+
+def _remove_dots(path: str) -> str:
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == ".." and len(kept) > 1:
+            kept.pop()
+        elif segment not in (".", ".."):
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
+
+
+def _strip_page_path(path: str) -> str:
+    name = path[path.rfind("/") + 1 :]
+    if name and name != "amp" and name[0] not in "iIdD":  # nearly all: neither `index.` nor `default.`
+        return path
+    if _INDEX_NAMES.fullmatch(name) and len(name) < len(path):
+        path = path[: -len(name)]
+    shorter = path.rstrip("/").removesuffix("/amp").rstrip("/")
+    return shorter if shorter == path else _strip_page_path(shorter)
+
+
+def _select_parameters(query: str, *, plain: bool) -> list[str]:
+    """Return the parameters that do not track the visitor, sorted; a `plain` query has no escapes."""
+    kept = []
+    for part in query.replace("&amp;", "&").split("&"):
+        if not part:
+            continue
+        if not plain and _PLAIN_QUERY.fullmatch(part) is None:
+            part = _escape(part, _UNRESERVED)
+        name, _, value = part.partition("=")
+        name = name.lower()
+        is_tracking = name in _TRACKING or name.startswith(_TRACKING_PREFIXES)
+        if not (is_tracking or (name in _SESSION_IF_TOKEN and _TOKEN.fullmatch(value))):
+            kept.append(part)
+    return sorted(kept)
+
+
+def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
+    """Return the page with its query, and the parameters that select content; page 1 and AMP views are dropped."""
+    kept, chosen = [], []
+    for parameter in parameters:
+        name, _, value = parameter.replace("+", "%20").partition("=")
+        lower = name.lower()
+        if (lower in _PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
+            continue
+        if lower == "action" and value == "view":  # wikis write it, and the page is the same without it
+            continue
+        kept.append(f"{name}={value}")
+        if lower in _SELECTING:
+            chosen.append(f"{lower}={value}")
+    mark = "&" if "?" in page else "?"  # a canonical address may hold a parameter
+    return (page + mark + "&".join(sorted(kept)) if kept else page), "&".join(sorted(chosen))
+
+
+def _escape(text: str, decoded: frozenset[str]) -> str:
+    return _ESCAPES.sub(lambda match: _decode_escape(match[0], decoded), text)
+
+
+def _decode_escape(text: str, decoded: frozenset[str]) -> str:
+    if text == "%":
+        return "%25"
+    if not text.startswith("%"):
+        return "%" + text.encode("utf-8", "surrogatepass").hex("%").upper()
+    character = chr(int(text[1:], 16))
+    return character if character in decoded else text.upper()

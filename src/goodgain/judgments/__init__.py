@@ -1,0 +1,1 @@
+"""From runs to judgments: several judges, and labels from a language model."""

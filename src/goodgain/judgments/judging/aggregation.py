@@ -1,0 +1,230 @@
+"""One label per document from the grades of several judges, and labels of one scale as labels of another."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import quote
+from goodgain.formats import Qrels
+from goodgain.formats.label_rules import keep_whole_labels
+from goodgain.formats.qrels import load_qrels
+from goodgain.judgments.judging.grade_table import DOCUMENT, WHOLE_DOCUMENT, Grades, read_grades
+from goodgain.judgments.judging.scales import SCALES, MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
+from goodgain.options import spell
+
+_GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
+_FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
+_WHOLE = _WEIGHT.filter(_GRADE.is_not_null()).sum()
+#: Two grades so far apart are a disagreement.
+_APART = 2
+#: The rules that take weights.
+_WEIGHTED = ("majority", "mean")
+
+#: Name of a rule -> the label of a document from its grades and their weights; null without a grade.
+RULES: dict[str, pl.Expr] = {
+    "majority": pl.when(_FOR > _AGAINST).then(1.0).when(_AGAINST > _FOR).then(0.0),
+    "mean": pl.when(_WHOLE > 0).then((_GRADE * _WEIGHT).sum() / _WHOLE),
+    "median": _GRADE.median(),
+    "max": _GRADE.max(),
+    "min": _GRADE.min(),
+    "first": _GRADE.drop_nulls().first(),
+}
+
+
+def aggregate(
+    grades: Any,
+    *,
+    how: str | None = None,
+    scale: ScaleLike | None = None,
+    map: MapLike | None = None,  # noqa: A002  # the word of the field
+    map_first: bool = False,
+    file_labels: Sequence[float] | None = None,
+    weights: Mapping[str, float] | None = None,
+    urls: Literal["join", "keep"] = "join",
+) -> pl.DataFrame:
+    """Return one label per (query, document) from the grades of several judges.
+
+    Args:
+        grades: a frame with query_id, doc_id, judge, grade (null: no grade); a file: CSV, JSON Lines or Parquet with
+            these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
+            OpenSearch judgment list; a list of these, or {judge: one of these}.
+        how: `majority` (1 if more judges say 1 than 0, 0 if more say 0, null where as many), `mean`, `median` (of an
+            even number: the mean of the middle two), `max`, `min`, `first` (by file, then row). None: `majority` where
+            what is aggregated is binary (`scale="binary"`, or a map to 0 and 1 that is applied first), else `mean`.
+        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades: every
+            grade must be on it. None: any number.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
+        map_first: apply the map to each grade instead, before they are aggregated.
+        file_labels: a label for each source, in their order: it replaces the source's grades above 0. The largest label of
+            a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
+        weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
+            judges of `label` may be named by their model alone.
+        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
+
+    Returns:
+        query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
+        majority), n_judges (grades), n_null (rows without a grade), tie (whether no single grade is the most
+        frequent), in the order in which documents first come. Grades of nuggets (autonuggetizer) are one row per nugget,
+        whose text is the column iteration: read them with `labels="subtopic"`, which gives a document its largest label.
+
+    Raises:
+        InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map,
+            no judge has the name of a weight, or the rule takes no weights.
+
+    Source: the rules of SearchTweak.
+
+    >>> votes = {"anna": {"q": {"a": 1, "b": 1}}, "ben": {"q": {"a": 1, "b": 0}}, "carla": {"q": {"a": 0, "b": None}}}
+    >>> aggregate(votes, scale="binary").rows()
+    [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
+    >>> evidence, answers = {"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"b": 1}}
+    >>> aggregate({"evidence": evidence, "answers": answers}, file_labels=[1, 2])["relevance"].to_list()
+    [1, 2, 0]
+    """
+    if map_first and map is None:
+        raise InputError(f"{spell('map_first', True)} has no map to apply. Give {spell('map')} too")
+    known = None if scale is None else find_scale(scale)
+    labels = None if map is None else find_map(map)
+    read = read_grades(grades, scale=known, urls=urls)
+    frame = read.frame
+    if scale is None and map is None and file_labels is None:
+        _warn_of_large_grades(frame.get_column("grade"))
+    if file_labels is not None:
+        frame = _label_by_source(read, file_labels)
+        how = how or "max"
+    if labels is not None and map_first:
+        frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
+    rule = _choose_rule(how, frame, labels if map_first else known)
+    if rule == "majority":
+        maps = f"{spell('map', '>=2 -> 1')}, {spell('map_first', True)}"
+        remedy = f"{spell('how', 'mean')}, or map the grades to 0 and 1 first ({maps})"
+        otherwise = f"and a majority vote needs 0 and 1. Choose {remedy}"
+        read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
+    if rule == "first" and not read.ordered:
+        raise InputError(
+            f"{spell('how', 'first')}: rows of a database have no order, so no grade is the first. Choose another rule, or collect "
+            "the frame in the order that counts"
+        )
+    found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
+    if labels is not None and not map_first:
+        remedy = f"map the grades before they are aggregated ({spell('map_first', True)})"
+        relevance = found.get_column("relevance").cast(pl.Float64)
+        found = found.with_columns(relevance=labels.apply(relevance, remedy=remedy))
+    return keep_whole_labels(found)
+
+
+def _warn_of_large_grades(grades: pl.Series) -> None:
+    largest: Any = grades.max()
+    if largest is not None and largest > SCALES["good-gain"].grades[-1]:
+        notice(
+            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
+            f"name their scale ({spell('scale')}) if they are labels."
+        )
+
+
+def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
+    """Return the grades with those above 0 replaced by the label of their source."""
+    if len(labels) != len(grades.sources):
+        number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
+        raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one for each")
+    if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
+        raise InputError(f"{spell('file_labels', [*labels])}: a label is a number above 0; zeros in a file stay 0")
+    label = pl.col("source").replace_strict(dict(enumerate(map(float, labels))), return_dtype=pl.Float64)
+    return grades.frame.with_columns(grade=pl.when(_GRADE > 0).then(label).otherwise(_GRADE))
+
+
+def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap | None) -> str:
+    """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
+    if how is not None:
+        if how not in RULES:
+            raise InputError(f"{spell('how', how)} is not a rule. Choose {', '.join(RULES)}")
+        return how
+    if known is not None:
+        return "majority" if known.is_binary else "mean"
+    several = frame.select(DOCUMENT).is_duplicated().any()
+    given = frame.get_column("grade").drop_nulls()
+    if several and len(given) and given.is_in([0.0, 1.0]).all():
+        notice(
+            f"all grades are 0 or 1, and without a scale the label is their mean. Give {spell('scale', 'binary')} for the majority"
+        )
+    return "mean"
+
+
+def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) -> pl.Series:
+    if weights is not None and rule not in _WEIGHTED:
+        raise InputError(
+            f"{spell('how', rule)} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out {spell('weights')}"
+        )
+    models = judges.str.split("@").list.first()
+    found = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
+    for judge, weight in (weights or {}).items():
+        named = (judges == judge) | (models == judge)
+        if not named.any():
+            raise InputError(f"weights: no judge is called {quote(judge)}. There are {', '.join(judges.unique()[:5])}")
+        if not 0 < weight < math.inf:
+            raise InputError(f"weights: {quote(judge)} has the weight {weight}. Give a number above 0")
+        found = found.set(named, float(weight))
+    return found
+
+
+def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
+    """Return query_id, iteration (the subtopic, if a grade has one), doc_id, relevance, n_judges, n_null, tie."""
+    found = frame.group_by("document", maintain_order=True).agg(
+        pl.col("query_id").first(),
+        pl.col("subtopic").first().alias("iteration"),
+        pl.col("doc_id").first(),
+        RULES[rule].cast(pl.Float64).alias("relevance"),
+        _GRADE.count().cast(pl.Int64).alias("n_judges"),
+        _GRADE.null_count().cast(pl.Int64).alias("n_null"),
+    )
+    joined = found.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    has_subtopics = (joined.get_column("iteration") != WHOLE_DOCUMENT).any()
+    return joined.drop("document", *["iteration"] * (not has_subtopics)).with_columns(pl.col("tie").fill_null(False))
+
+
+def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return document and tie of every document with a grade: whether two grades are equally frequent and most frequent."""
+    vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
+    votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
+    most = votes.group_by("document").agg(most=pl.col("votes").max())
+    reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
+    return reached.group_by("document").agg(tie=pl.len() > 1)
+
+
+def find_disputed(grades: Any) -> pl.DataFrame:
+    """Return query_id, doc_id of the documents on which judges tie, or give grades that are 2 or more apart.
+
+    >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
+    [('q', 'a'), ('q', 'c')]
+    """
+    frame = read_grades(grades).frame
+    documents = frame.group_by("document", maintain_order=True)
+    apart = documents.agg(*(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min())
+    found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    disputed = found.filter(pl.col("tie") | (pl.col("apart") >= _APART))
+    return disputed.select(DOCUMENT).unique(maintain_order=True)
+
+
+def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field
+    """Return qrels with the labels of another scale.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, below which the label is 0.
+
+    Raises:
+        InputError: the qrels cannot be read, or a label is not in the table.
+
+    >>> rescale({"q": {"a": 7.5, "b": 3}}, ">=7 -> 1").frame.rows()
+    [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
+    """
+    source, labels = load_qrels(qrels), find_map(map)
+    remedy = f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, which maps them before their mean is taken"
+
+    def apply(frame: pl.DataFrame) -> pl.DataFrame:
+        mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)
+        return keep_whole_labels(frame.with_columns(relevance=mapped))
+
+    return source.with_rows(apply(source.frame), apply(source.rows), ungraded=source.ungraded)

@@ -1,0 +1,300 @@
+"""Whether a model's labels lead to people's conclusions: the order of systems, one system's mean, the difference of two."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import ir_measures
+import numpy as np
+import polars as pl
+
+from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
+from goodgain.evaluation import score_run
+from goodgain.files.bad_rows import quote
+from goodgain.formats import Qrels
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import check_systems
+from goodgain.judgments.judging.judge_agreement import bootstrap_interval
+from goodgain.judgments.judging.pooling import pool
+from goodgain.measures.names import find_direction, parse_measures
+from goodgain.measures.thresholds import warn_of_labels
+
+#: Fewer systems have too few pairs for a rank correlation.
+FEWEST_SYSTEMS = 5
+#: Fewer queries judged by people make no interval.
+FEWEST_QUERIES = 30
+
+
+@dataclass(frozen=True)
+class OrderAgreement:
+    """How far people's labels and a model's put systems in the same order.
+
+    Attributes:
+        means: system, human, model: the mean of the measure under either's labels, best first by people's.
+        tau: Kendall's tau-b over all systems; None if it is undefined, as where all systems tie.
+        tau_top: tau-b over the better half by people's labels.
+        tau_ap: the AP correlation, in which a swap near the top counts more.
+        intervals: tau, tau_top, tau_ap -> low and high end of the 95 % interval by the bootstrap over queries, or None.
+    """
+
+    means: pl.DataFrame
+    tau: float | None
+    tau_top: float | None
+    tau_ap: float | None
+    intervals: dict[str, tuple[float, float] | None]
+
+
+@dataclass(frozen=True)
+class PoweredEstimate:
+    """A mean or a difference of means, estimated from queries that people judged and queries that a model judged.
+
+    Attributes:
+        human: the estimate from the queries that people judged, low and high end of its interval.
+        powered: the prediction-powered estimate, low and high end of its interval.
+        weight: how much the model's labels count, from 0 to 1.
+        queries: how many queries people judged.
+        further: how many queries only the model judged.
+        confidence: of both intervals.
+    """
+
+    human: tuple[float, float, float]
+    powered: tuple[float, float, float]
+    weight: float
+    queries: int
+    further: int
+    confidence: float
+
+
+def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any) -> OrderAgreement:
+    """Compare the order of systems under people's labels with that under a model's, over the queries that both judged.
+
+    Args:
+        human: people's labels: what `read_qrels` takes.
+        model: the model's labels.
+        runs: name -> what `read_run` takes; five systems or more.
+        measure: one measure; one where less is better is turned round.
+
+    Raises:
+        InputError: there are fewer than five systems, or no query that both judged.
+        MeasureError: there is not one measure, or it has no value for a system in a query that both judged.
+
+    Source: Kendall 1945 (tau-b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau-AP).
+    """
+    asked = _read_measure(measure)
+    systems = check_systems(runs)
+    if len(systems) < FEWEST_SYSTEMS:
+        raise InputError(
+            f"the order of {len(systems)} systems is not compared: with fewer than {FEWEST_SYSTEMS} a correlation of ranks is "
+            "chance. Compare the two that matter by their difference"
+        )
+    people, machine = load_qrels(human), load_qrels(model)
+    shared = sorted(_list_queries(people) & _list_queries(machine))
+    if not shared:
+        raise InputError("people and the model judged no query in common. Give labels of the same queries")
+    sign = -1 if find_direction(asked) == "down" else 1
+    with NoticesOfSystems() as notices:
+        by_system = [
+            [_score(labels, name, run, [asked], shared, notices)[0] for labels in (people, machine)]
+            for name, run in systems.items()
+        ]
+    values = sign * np.asarray(by_system)  # system, whose labels, query
+    sums = [[math.fsum(of) / len(shared) for of in both] for both in values.tolist()]
+    rows = [(name, *both) for name, both in zip(systems, sums, strict=True)]
+    means = pl.DataFrame(rows, schema=["system", "human", "model"], orient="row")
+    means = means.sort("human", "system", descending=[True, False])
+    units = values.transpose(2, 1, 0).reshape(len(shared), -1)
+    ends = np.concatenate([means.get_column("human").to_numpy(), means.get_column("model").to_numpy()])
+    correlations = {"tau": _tau_b, "tau_top": _tau_top, "tau_ap": _tau_ap}
+    found = {name: find(ends) for name, find in correlations.items()}
+    intervals = {name: bootstrap_interval(units, find) for name, find in correlations.items()}
+    return OrderAgreement(means.with_columns(pl.col("human", "model") * sign), intervals=intervals, **found)
+
+
+def estimate_difference(
+    human: Any, model: Any, runs: Mapping[str, Any], measure: Any, *, confidence: float = 0.95
+) -> PoweredEstimate:
+    """Estimate the difference of two systems, the first minus the second, with a prediction-powered interval.
+
+    The unit is the query. People judged n queries, drawn at random from all; the model judged all n + N. With the
+    differences h (people's labels) and f (the model's), and
+    w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate is mean_n(h) + w (mean_N(f) - mean_n(f)), and its
+    squared error w^2 var_N(f)/N + var_n(h - w f)/n, with n - 1 degrees of freedom.
+
+    Args:
+        human: people's labels of every document that either run has in n queries.
+        model: the model's labels, of these queries and of others.
+        runs: name -> what `read_run` takes; two of them.
+        measure: one measure.
+        confidence: of the interval, above 0 and below 1.
+
+    Raises:
+        InputError: there are not two systems; people judged fewer than 30 queries; a document of a run that the model
+            judged has no label of people in a query that they judged; or the confidence is out of its range.
+        MeasureError: there is not one measure, or it has no value for a system in a query of the estimate.
+
+    Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
+    """
+    asked = _read_measure(measure)
+    systems = check_systems(runs)
+    if len(systems) != 2:
+        raise InputError(f"the difference of two systems needs two runs, not {len(systems)}")
+    by_people, by_model, further = _score_both(human, model, systems, [asked], confidence)
+    differences = (of[0][0] - of[1][0] for of in (by_people, by_model, further))
+    return compute_intervals(*differences, confidence=confidence)
+
+
+def estimate_means(
+    human: Any, model: Any, run: Any, measures: Any, *, confidence: float = 0.95
+) -> dict[str, PoweredEstimate]:
+    """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
+
+    The estimate is that of `estimate_difference`, with the values of the system in place of the differences: the mean under
+    the model's labels, plus how far people's labels move it in the queries that they judged.
+
+    Args:
+        human: people's labels of every document that the run has in n queries, drawn at random.
+        model: the model's labels, of these queries and of others.
+        run: what `read_run` takes.
+        measures: what `evaluate` takes.
+        confidence: of the intervals, above 0 and below 1.
+
+    Returns:
+        The name of a measure -> its estimate.
+
+    Raises:
+        InputError: people judged fewer than 30 queries; a document of the run has no label of people in a query that they
+            judged; or the confidence is out of its range.
+        MeasureError: a measure has no value in a query of the estimate.
+
+    Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
+    """
+    asked = parse_measures(measures)
+    systems = check_systems({str(getattr(run, "name", None) or "the run"): run})
+    by_people, by_model, further = _score_both(human, model, systems, asked, confidence)
+    return {
+        str(measure): compute_intervals(by_people[0][k], by_model[0][k], further[0][k], confidence=confidence)
+        for k, measure in enumerate(asked)
+    }
+
+
+def _score_both(
+    human: Any, model: Any, systems: Mapping[str, Any], measures: list[ir_measures.Measure], confidence: float
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return values by system, measure and query: people's, the model's in the same queries, the model's in all others."""
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
+    people, machine = load_qrels(human), load_qrels(model)
+    judged = sorted(_list_queries(people) & _list_queries(machine))
+    if len(judged) < FEWEST_QUERIES:
+        raise InputError(
+            f"people and the model both judged {len(judged)} queries; a valid interval needs {FEWEST_QUERIES}. "
+            "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
+        )
+    left = pool(systems, k=2**31, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
+    if left.height:
+        raise InputError(
+            f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
+            f"{left.height:,} that the runs found there, and a query needs all labels. Judge them, or leave these queries out "
+            "of people's labels"
+        )
+    further = sorted(_list_queries(machine) - _list_queries(people))
+    with NoticesOfSystems() as notices:
+        by_people, by_model = (
+            np.asarray([_score(labels, name, run, measures, queries, notices) for name, run in systems.items()])
+            for labels, queries in ((people, judged), (machine, [*judged, *further]))
+        )
+    return by_people, by_model[:, :, : len(judged)], by_model[:, :, len(judged) :]
+
+
+def compute_intervals(
+    human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
+) -> PoweredEstimate:
+    """Compute both intervals: values of n queries under both labels, and of N more (`further`) under the model's."""
+    from scipy.stats import t
+
+    n, more = len(human), len(further)
+    spread = float(np.var(np.concatenate([model, further]), ddof=1))
+    weight = 0.0
+    if more > 1 and spread > 0:
+        weight = float(np.clip(np.cov(human, model)[0, 1] / ((1 + n / more) * spread), 0, 1))
+    quantile = float(t.ppf((1 + confidence) / 2, n - 1))
+    alone = float(np.mean(human))
+    error = quantile * math.sqrt(float(np.var(human, ddof=1)) / n)
+    estimate, squared = alone, float(np.var(human - weight * model, ddof=1)) / n
+    if weight:
+        estimate += weight * float(np.mean(further) - np.mean(model))
+        squared += weight**2 * float(np.var(further, ddof=1)) / more
+    powered = quantile * math.sqrt(squared)
+    intervals = (alone, alone - error, alone + error), (estimate, estimate - powered, estimate + powered)
+    return PoweredEstimate(*intervals, weight, n, more, confidence)
+
+
+def _list_queries(qrels: Qrels) -> set[str]:
+    return set(qrels.frame.get_column("query_id"))
+
+
+def _read_measure(measure: Any) -> ir_measures.Measure:
+    found = parse_measures(measure)
+    if len(found) > 1:
+        raise MeasureError(
+            f"{str(measure)!r} names {len(found):,} measures, but systems are compared on one. Give one measure, such as "
+            f"{str(found[-1])!r}"
+        )
+    return found[0]
+
+
+def _score(
+    qrels: Qrels,
+    name: str,
+    run: Any,
+    measures: list[ir_measures.Measure],
+    queries: list[str],
+    notices: NoticesOfSystems,
+) -> list[list[float]]:
+    """Return the value of each query for each measure; raise `MeasureError` where one has none."""
+    with notices.of(name):
+        judged, searched = open_qrels_and_run(qrels, run)
+        warn_of_labels(judged.frame, measures, switch=False)
+        scores = score_run(judged, searched, measures, order="seen", provider=None)
+    values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
+    for measure, query in product(map(str, measures), queries):
+        if values[query, measure] is None:
+            raise MeasureError(
+                f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
+                "the same queries. Name a measure that has a value there, or leave the query out of the labels"
+            )
+    return [[values[query, str(measure)] for query in queries] for measure in measures]
+
+
+def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-b of means: all systems' under people's labels, then all under the model's."""
+    from scipy.stats import kendalltau
+
+    found = float(kendalltau(*np.split(means, 2)).statistic)
+    return None if math.isnan(found) else found
+
+
+def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-b over the better half by people's labels."""
+    human, model = np.split(means, 2)
+    top = np.argsort(-human, kind="stable")[: (len(human) + 1) // 2]
+    return _tau_b(np.concatenate([human[top], model[top]]))
+
+
+def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
+
+    Systems that the model ties share the average over their orders; a pair that people tie counts as half right.
+    """
+    human, model = np.split(means, 2)
+    if len(set(model.tolist())) < 2:
+        return None
+    order = np.argsort(-model, kind="stable")
+    human, model = human[order], model[order]
+    right = np.where(human[:, None] == human, 0.5, human[:, None] > human)  # of each pair: the row above the column
+    right = np.where(model[:, None] == model, 0.5, right)
+    shares = [float(right[:place, place].sum()) / place for place in range(1, len(model))]
+    return 2 * sum(shares) / len(shares) - 1

@@ -1,0 +1,198 @@
+"""Grades in long form, from any number of files and frames: one row per (query, document, judge)."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.counting.joined_addresses import find_spellings, select_addresses
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
+from goodgain.files.escaping import check_name
+from goodgain.files.opening import check_fork, stem
+from goodgain.files.table_reading import cast_texts, read_frame
+from goodgain.formats import Qrels
+from goodgain.formats.any_source import open_frame
+from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
+from goodgain.judgments.judging.scales import SCALES, Scale
+from goodgain.options import OPTIONS, check_choice, spell
+from goodgain.ranking.dataframe_engines import collect
+from goodgain.schema import EMPTY_DOC, QRELS
+
+#: What is judged, and column 2 of qrels for a whole document.
+DOCUMENT = ["query_id", "doc_id"]
+WHOLE_DOCUMENT = "0"
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Grades of several judges.
+
+    `frame` has query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the judge
+    gave none), source and row (their place), and document (a number for each (query, document, subtopic), from 0 in the order in
+    which they first come); in the order of the sources, then of their rows.
+    """
+
+    frame: pl.DataFrame
+    sources: list[RowSource]
+    ordered: bool  # rows of DuckDB and Spark have no order
+
+    def locate(self, place: int) -> str:
+        """Name a row by its place in `frame`."""
+        rows: RowSource = self.sources[self.frame.item(place, "source")]
+        return rows.locate(self.frame.item(place, "row"))
+
+    def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
+        """Raise `InputError` for the first of these grades, one for each row, that is not allowed."""
+        wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
+        if len(wrong):
+            raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
+
+
+def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS["urls"].default) -> Grades:
+    """Read grades from a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}.
+
+    The names are the judges where a source names none, else the stem of a file. `Grades` are returned as they are. All grades
+    must be on the `scale`. With `urls="join"` addresses of one web page are one document, and the largest of a judge's grades
+    for it counts.
+    """
+    if isinstance(source, Grades):
+        return source
+    check_fork()
+    frames: list[pl.DataFrame] = []
+    rows: list[RowSource] = []
+    named = _name_sources(source)
+    for number, (judge, one) in enumerate(named):
+        frame, origins = _open(one, judge)
+        if "judge" not in frame.columns:
+            frame = frame.with_columns(judge=pl.lit(judge))
+        frame = _check_ids(frame, origins).with_columns(
+            grade=_parse_grades(frame, origins, scale),
+            source=pl.lit(number, pl.Int64),
+            row=pl.col("row").cast(pl.Int64),
+        )
+        subtopic = pl.col("subtopic") if "subtopic" in frame.columns else pl.lit(None, pl.String)
+        frame = frame.with_columns(subtopic.fill_null(WHOLE_DOCUMENT).alias("subtopic"))
+        frames.append(frame.select(*DOCUMENT, "subtopic", "judge", "grade", "source", "row"))
+        rows.append(origins)
+    if not any(map(len, frames)):
+        raise InputError(f"{rows[0].label}: has no grades. Give a source that has some")
+    check_choice("urls", urls)
+    whole = _join_addresses(pl.concat(frames)) if urls == "join" else pl.concat(frames)
+    # grouping by the number of a document is several times faster than by two texts
+    key = [*DOCUMENT, "subtopic"]
+    documents = whole.select(key).unique(maintain_order=True).with_row_index("document")
+    numbered = whole.join(documents, on=key, how="left", maintain_order="left")
+    opened = (nw.from_native(one, pass_through=True) for _, one in named)
+    ordered = all(not isinstance(one, nw.LazyFrame) or one.implementation.is_polars() for one in opened)
+    grades = Grades(numbered, rows, ordered)
+    if scale is not None:
+        shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
+        remedy = f"which is not on the scale {scale.name} ({shown}). Correct it, or name another scale"
+        grades.check_among(grades.frame.get_column("grade"), scale.grades, remedy)
+    _check_once(grades)
+    return grades
+
+
+def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
+    """Return grades in which each web page has one id, the smallest that spells its address."""
+    spellings = find_spellings(select_addresses(grades.get_column("doc_id")), None)
+    if spellings.is_empty():
+        return grades
+    other, one = spellings.row(0)
+    notice(
+        f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
+        f"{other} for {one}). {spell('urls', 'keep')} keeps them apart."
+    )
+    of_judge = [*DOCUMENT, "subtopic", "judge"]
+    joined = grades.with_columns(
+        pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()), spelled="doc_id"
+    )
+    is_one = pl.col("spelled").n_unique().over(of_judge) == 1
+    is_largest = pl.col("grade").fill_null(-math.inf).rank("ordinal", descending=True).over(of_judge) == 1
+    return joined.filter(is_one | is_largest).drop("spelled")
+
+
+def _name_sources(source: Any) -> list[tuple[str, Any]]:
+    """Return the sources, each with the name of its judge, for sources that name none."""
+    if isinstance(source, Mapping):
+        found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
+    else:
+        is_list = isinstance(source, (list, tuple)) and not hasattr(source, "_fields")
+        several = list(source) if is_list else [source]
+        stems = [stem(Path(one)) if is_path(one) else str(number) for number, one in enumerate(several, start=1)]
+        found = [
+            (str(one) if is_path(one) and stems.count(name) > 1 else name, one)
+            for name, one in zip(stems, several, strict=True)
+        ]
+    if not found:
+        raise InputError("there is no source of grades. Give a file, a data frame, or several")
+    return found
+
+
+def is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _open(source: Any, judge: str) -> OneSource:
+    if is_path(source):
+        return open_grade_file(Path(source))
+    label = f"the grades {quote(judge)}"
+    if isinstance(source, Qrels):
+        frame = source.frame.drop("iteration")
+    elif isinstance(source, Mapping):
+        frame = collect(open_frame(source, QRELS).frame)
+    else:
+        frame = read_frame(source, label, (*DOCUMENT, "judge", *GRADE))
+    return name_columns(frame, label), FrameRows(label)
+
+
+def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
+    """Cast ids and judges to text; raise `InputError` where one is missing."""
+    frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
+    nothing = "grades the document '-', which stands for an iteration that returned nothing"
+    problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, nothing)]
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
+    return frame
+
+
+def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
+    """Return the grades as numbers; an empty or blank cell is null."""
+    grades = frame.get_column("grade")
+    if not grades.dtype.is_numeric():
+        texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()
+        grades = texts.set(texts == "", None)
+    numbers = grades.cast(pl.Float64, strict=False)
+    if scale is not None and scale.words and grades.dtype == pl.String:
+        numbers = numbers.fill_null(grades.replace_strict([*scale.words], [*scale.words.values()], default=None))
+    wrong = (grades.is_not_null() & ~numbers.is_finite().fill_null(False)).arg_true()
+    if len(wrong):
+        value = str(grades[wrong[0]])
+        remedy = "Correct it, or leave it empty for no grade"
+        for known in SCALES.values():
+            if value in known.words:
+                remedy = f"Read such labels with {spell('scale', known.name)}"
+        raise InputError(
+            f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number. {remedy}"
+        )
+    return numbers.alias("grade")
+
+
+def _check_once(grades: Grades) -> None:
+    """Raise `InputError` where a judge gave two grades to one document; the message does not name the judge."""
+    numbered = grades.frame.select("document", pl.col("judge").cast(pl.Categorical).to_physical())
+    if numbered.n_unique() == numbered.height:
+        return
+    first = numbered.is_duplicated().arg_true()[0]
+    same = [pl.col(name) == numbered.item(first, name) for name in numbered.columns]
+    one, other = numbered.select(pl.all_horizontal(same)).to_series().arg_true()[:2]
+    query_id, doc_id = grades.frame.row(first)[:2]
+    raise InputError(
+        f"{grades.locate(one)} and {grades.locate(other)} are two grades of one judge for query {quote(query_id)}, document "
+        f"{quote(doc_id)}. Keep one, or give different judges different names (column judge)"
+    )

@@ -1,0 +1,247 @@
+"""How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
+
+Every category of a scale counts, even if no judge used it. A coefficient that is 0/0 is None.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from goodgain.errors import InputError
+from goodgain.judgments.judging.aggregation import count_ties
+from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.judging.scales import ScaleLike, find_scale
+from goodgain.measures.terms import divide_rows
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+_ROUNDS = 1_000
+#: Fewer queries than these are resampled by document: too few to say how queries differ.
+_FEWEST_QUERIES = 10
+#: A coefficient: its name, the numbers of two judges (None: of all), its value from how often each kind of document occurs,
+#: and the unit and kind of each document, and the number of kinds.
+Coefficient = tuple[str, Any, Any, Callable[[Matrix], float | None], tuple[Numbers, Numbers, int]]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far several judges agree. A number that is not defined is None, in frames null.
+
+    Attributes:
+        scale: the name of the scale.
+        overall: name -> value: `documents`, `coverage` (share of them with a grade), `several` (documents with two grades
+            or more), `tie_rate` (share of those on which no single grade is the most frequent), `alpha_nominal` and
+            `alpha_ordinal` (Krippendorff), `ac1`, `ac2` (Gwet; quadratic weights).
+        judges: judge, grades, coverage (share of the documents that the judge graded), leniency: the mean, over documents
+            that another judge graded too, of the judge's grade minus the mean grade of the others.
+        pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
+        confusion: judge, other, grade, other_grade, documents, for the grades that occur together.
+        intervals: coefficient, judge, other (null for coefficients of all judges), low, high: 95 % intervals of kappa and
+            alpha by the bootstrap over queries, or over documents where there are fewer than ten queries; None where they
+            were not asked for.
+
+    >>> import goodgain as gg
+    >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
+    >>> found.overall["documents"], found.overall["alpha_nominal"]
+    (2, 1.0)
+    """
+
+    scale: str
+    overall: dict[str, float | None]
+    judges: pl.DataFrame
+    pairs: pl.DataFrame
+    confusion: pl.DataFrame
+    intervals: pl.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
+
+
+def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: bool = False) -> Agreement:
+    """Return how far judges agree on what they graded.
+
+    Args:
+        grades: what `aggregate` takes.
+        scale: what the grades are on: all its categories count, not only those that were given.
+        names: call the judges by their names; else `judge 1`, `judge 2` ... in the order in which they first come, since
+            the report is about people's work.
+        intervals: compute intervals of kappa and alpha, too.
+
+    Raises:
+        InputError: grades cannot be read, are not on the scale, or there is only one judge.
+
+    Source: Cohen 1960, 1968; Krippendorff 2011; Gwet 2014.
+
+    >>> report = agreement({"anna": {"q": {"a": 0, "b": 1, "c": 4}}, "ben": {"q": {"a": 0, "b": 4, "c": 4}}}, scale="0..4")
+    >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
+    [('judge 1', 'judge 2', 3, 0.6666666666666666)]
+    """
+    known = find_scale(scale)
+    read = read_grades(grades, scale=known)
+    judges = read.frame.get_column("judge").unique(maintain_order=True)
+    if len(judges) < 2:
+        raise InputError(
+            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two. Give a file for each judge, or "
+            "grades with the column judge"
+        )
+    shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
+    numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
+    frame = read.frame.select("document", "query_id", numbered, "grade")
+    queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
+    units = queries if len(np.unique(queries)) >= _FEWEST_QUERIES else np.arange(len(queries))
+    grades = sorted(frame.get_column("grade").drop_nulls().unique())
+    given = frame.drop_nulls("grade").with_columns(
+        place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
+        unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
+    )
+    given = given.sort("document", "grade")  # so sums have the same digits always
+    by_document = given.group_by("document", "unit").agg(
+        (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
+    )
+    counts = by_document.drop("document", "unit").to_numpy()
+    patterns, which = np.unique(counts, axis=0, return_inverse=True)
+    number = np.bincount(which.ravel()).astype(np.float64)
+    by_unit = by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns)
+    several = int(number[patterns.sum(axis=1) > 1].sum())
+    find_alpha = partial(_krippendorff_alpha, patterns)
+    alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
+    scale_of = np.asarray(known.grades, dtype=np.float64)
+    apart = (scale_of[:, None] - scale_of[None, :]) / (scale_of.max() - scale_of.min())
+    weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": np.asarray(1 - apart**2)}
+    places = [known.grades.index(grade) for grade in grades]  # unused grades add nothing but kinds
+    used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
+    acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
+    # a row for each document of each two judges, the one with the smaller number first
+    other = given.select("document", other="judge", other_grade="grade", other_place="place")
+    paired = given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
+    pairs, cells = _describe_pairs(paired, used)
+    cell = ["judge", "other", "grade", "other_grade"]
+    confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
+    called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
+    coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
+    return Agreement(
+        scale=known.name,
+        overall={
+            "documents": len(queries),
+            "coverage": float(number.sum() / len(queries)),
+            "several": several,
+            "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
+            **{name: find(number) for name, find in alphas.items()},
+            **dict(zip(("ac1", "ac2"), acs, strict=True)),
+        },
+        judges=_describe_judges(given, len(judges), len(queries)).with_columns(called[0]),
+        pairs=pairs.with_columns(called),
+        confusion=confusion.with_columns(called),
+        intervals=_find_intervals(coefficients).with_columns(called) if intervals else None,
+    )
+
+
+def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
+    """Return judge (its number), grades, coverage, leniency."""
+    total, number = pl.col("grade").sum().over("document"), pl.len().over("document")
+    difference = pl.when(number > 1).then(pl.col("grade") - (total - pl.col("grade")) / (number - 1))
+    by_judge = given.select("judge", difference=difference).group_by("judge")
+    found = by_judge.agg(grades=pl.len().cast(pl.Int64), leniency=pl.col("difference").sort().mean())
+    everyone = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
+    grades = pl.col("grades").fill_null(0)
+    return everyone.join(found, on="judge", how="left", maintain_order="left").select(
+        "judge", grades, divide_rows(grades, documents).alias("coverage"), "leniency"
+    )
+
+
+def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
+    """Return judge, other (their numbers), documents, agreement, kappa, kappa_quadratic; and how each kappa is computed."""
+    grades = len(weights["kappa"])
+    rows: list[tuple[Any, ...]] = []
+    coefficients: list[Coefficient] = []
+    for (judge, other), of in paired.group_by("judge", "other", maintain_order=True):
+        cells = (of.get_column("place") * grades + of.get_column("other_place")).to_numpy()
+        kappas = {name: partial(_pair_kappa, weights=of) for name, of in weights.items()}
+        units = of.get_column("unit").to_numpy()
+        coefficients += [(name, judge, other, find, (units, cells, grades**2)) for name, find in kappas.items()]
+        matrix = np.bincount(cells, minlength=grades**2).astype(np.float64)
+        agreeing = float(np.trace(matrix.reshape(grades, grades))) / of.height
+        rows.append((judge, other, of.height, agreeing, *(find(matrix) for find in kappas.values())))
+    whole = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
+    shares = dict.fromkeys(("agreement", *weights), pl.Float64)
+    return pl.DataFrame(rows, schema={**whole, **shares}, orient="row"), coefficients
+
+
+def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
+    """Return coefficient, judge, other (their numbers), low, high."""
+    rows = []
+    for name, judge, other, find, (units, kinds, number) in coefficients:
+        unit_rows = np.unique(units, return_inverse=True)[1].ravel()
+        table = np.zeros((unit_rows.max(initial=-1) + 1, number))  # how often each unit has each kind
+        np.add.at(table, (unit_rows, kinds), 1.0)
+        rows.append((name, judge, other, *(bootstrap_interval(table, find) or (None, None))))
+    types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema=types, orient="row")
+
+
+def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
+    """Return the 95 % percentile interval of a statistic of the sum of all units, a row each.
+
+    None where there are fewer than two units, or the statistic is undefined in most of 1,000 samples. Seeded.
+    """
+    rows, counts = np.unique(units, axis=0, return_counts=True)
+    if counts.sum() < 2:
+        return None
+    random = np.random.default_rng(0)
+    shares = counts / counts.sum()
+    drawn = (statistic(random.multinomial(counts.sum(), shares) @ rows) for _ in range(_ROUNDS))
+    values = [value for value in drawn if value is not None]
+    if 2 * len(values) < _ROUNDS:
+        return None
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
+    """Return Cohen's kappa (1960, 1968) from documents by the grade of one judge and of the other; identity weights: plain."""
+    confusion = confusion.reshape(weights.shape)
+    documents, apart = confusion.sum(), 1 - weights
+    # Exact sums: the same whichever of the two judges comes first.
+    expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)
+    return None if expected == 0 else 1 - math.fsum((apart * confusion).flat) / expected
+
+
+def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
+    """Return Krippendorff's alpha (2011), 1 - observed / expected disagreement, over documents with two grades or more.
+
+    `ordinal` grades are apart by the grades given between them, others by 1 where they differ.
+    """
+    graded = patterns.sum(axis=1)
+    pairable = graded > 1
+    counts, share = patterns[pairable], (documents / np.maximum(graded - 1, 1))[pairable]
+    together = counts.T @ (counts * share[:, None]) - np.diag(share @ counts)
+    totals = together.sum(axis=1)
+    middle = np.cumsum(totals) - totals / 2  # apart: n_a/2 + n_b/2 + the grades between a and b
+    apart = (middle[:, None] - middle[None, :]) ** 2 if ordinal else 1 - np.eye(len(totals))
+    expected = float((apart * np.outer(totals, totals)).sum())
+    return None if expected == 0 else 1 - float(totals.sum() - 1) * float((apart * together).sum()) / expected
+
+
+def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
+    """Return Gwet's AC1 (2014; identity weights) or AC2: chance agreement follows from how evenly grades spread.
+
+    Observed agreement is over documents with two grades or more, the spread of grades over all with a grade. `scale` has the
+    weights of all grades, used or not.
+    """
+    graded = patterns.sum(axis=1)
+    several = graded > 1
+    if not several.any():
+        return None
+    counts, number = patterns[several], graded[several]
+    agreeing = (counts * (counts @ weights - 1)).sum(axis=1) / (number * (number - 1))
+    observed = float(agreeing @ documents[several] / documents[several].sum())
+    spread = documents @ (patterns / graded[:, None]) / documents.sum()
+    kinds = len(scale)
+    chance = float(scale.sum() * (spread * (1 - spread)).sum() / (kinds * (kinds - 1)))
+    return None if chance == 1 else (observed - chance) / (1 - chance)

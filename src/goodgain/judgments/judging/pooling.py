@@ -1,0 +1,211 @@
+"""Pools: the unjudged documents that several runs found near the top of a search."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import polars as pl
+
+from goodgain.counting.coverage import match_queries, warn_if_few_shared
+from goodgain.counting.joined_addresses import join_addresses, spell_like
+from goodgain.counting.query_batches import warn_of_file
+from goodgain.counting.run_in_blocks import RunFile, partition_by_query
+from goodgain.counting.run_opening import open_run
+from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.evaluation import check_iterations
+from goodgain.files.bad_rows import quote
+from goodgain.files.escaping import guard_formulas
+from goodgain.files.opening import container, separator_by_name
+from goodgain.files.results import open_results
+from goodgain.files.writing import atomic_write, write_frame, write_with_polars
+from goodgain.formats import Qrels, Run
+from goodgain.formats.any_source import Columns, check_columns_used
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import check_systems
+from goodgain.formats.texts import read_queries
+from goodgain.judgments.judging.grade_table import DOCUMENT
+from goodgain.logs.traces.output.results_to_run import name_results
+from goodgain.options import check_whole_number, spell
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
+from goodgain.ranking.ranking_table import place_documents
+from goodgain.schema import BLANKS, EMPTY_DOC
+
+#: The depth of a pool where none is given, and one of more results than any search returns.
+_DEPTH, _WHOLE = 20, 2**31
+#: What is shown of a document.
+TEXTS = ("title", "url", "snippet")
+
+
+def pool(
+    runs: Mapping[str, Any],
+    *,
+    k: int | None = None,
+    qrels: Any = None,
+    results: Any = None,
+    queries: Any = None,
+    flattened: bool = False,
+    sample_queries: int | None = None,
+    seed: int = 42,
+    columns: Columns | None = None,
+    urls: Literal["join", "keep"] = "join",
+) -> pl.DataFrame:
+    """Return the unjudged documents among the first k results of any iteration of any run.
+
+    The classic pool of depth k looks at the first k documents of one ranking per query. It never sees the third search of an
+    agent that searches ten times. `flattened` gives that pool.
+
+    Args:
+        runs: name -> what `read_run` takes; one or more.
+        k: how many results of every iteration count, in the order of their ranks, repeats included; None: 20, and all with
+            `sample_queries`.
+        qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
+        results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
+        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): adds the column query.
+        flattened: look at the first k documents of the flattened run (order `seen`) instead.
+        sample_queries: draw so many of the queries at random. People's labels of all their documents show how far a model's
+            labels can be trusted.
+        seed: of the draw.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+        urls: join: addresses of one web page are one document; or keep.
+
+    Returns:
+        query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
+        after query_id, with `queries`, query; before the grade, with results, search_query (the search that found it first)
+        and title, url, snippet (of the result of this document with the most text). Sorted by query_id and doc_id.
+
+    Raises:
+        InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
+            queries than are drawn.
+
+    Source: Spärck Jones and van Rijsbergen, 1975 (pooling); TREC's pools of depth k.
+
+    >>> found = pool({"old": {"q": {"a": 2.0, "b": 1.0}}, "new": {"q": {"b": 1.0}}}, qrels={"q": {"a": 3}})
+    >>> found.rows()
+    [('q', 'b', 2, 1, None)]
+    """
+    systems = check_systems(runs)
+    if k is None:
+        k = _DEPTH if sample_queries is None else _WHOLE
+    check_whole_number("k", k, 1, others=", the number of results of an iteration that are looked at")
+    if sample_queries is not None:
+        check_whole_number("sample_queries", sample_queries, 1)
+    judged = None if qrels is None else load_qrels(qrels, columns=columns)
+    found = []
+    asked: set[str] = set()
+    opened: dict[str, Run | RunFile] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                opened[name] = open_run(run, columns=columns)
+        judged, opened = join_addresses(judged, opened, urls)
+        for name, searched in opened.items():
+            with notices.of(name):
+                check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
+                check_iterations(searched, needed=not flattened)
+                selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)
+                found.append(selected)
+                asked.update(query_ids)
+                if judged is not None:
+                    warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
+    documents = pl.concat(found).group_by(DOCUMENT)
+    pooled = documents.agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
+    if sample_queries is not None:
+        if sample_queries > len(asked):
+            raise InputError(
+                f"{spell('sample_queries', sample_queries)}: the runs have {len(asked):,} queries. Give at most that number"
+            )
+        pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
+    if results is not None:
+        pooled = _add_texts(pooled, results)
+    if queries is not None:
+        texts = read_queries(queries).select("query_id", query="text")
+        pooled = pooled.join(texts, on="query_id", how="left")
+        pooled = pooled.select("query_id", "query", pl.exclude("query_id", "query"))
+    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
+
+
+def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
+    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents of one run, and its queries."""
+    select = _select_flattened if flattened else _select_iterations
+    labels = None if qrels is None else qrels.frame.select(DOCUMENT)
+    parts = [run] if isinstance(run, Run) else (block.run for block in partition_by_query(run))
+    found = [pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "iteration": pl.Int64})]
+    query_ids = [pl.Series("query_id", dtype=pl.String)]
+    unnamed = []
+    for whole in parts:
+        part = whole.unpaged if flattened and whole.unpaged is not None else whole
+        rows = part.rows
+        unnamed.append(part.unnamed)
+        query_ids.append(rows.get_column("query_id").unique())
+        # numbered 1..N within each query, as in the ledger
+        numbered = rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
+        selected = select(numbered, k)
+        found.append(selected if labels is None else selected.join(labels, on=DOCUMENT, how="anti"))
+    if isinstance(run, RunFile):
+        warn_of_file(run, unnamed, is_empty=not any(map(len, query_ids)))
+    return pl.concat(found), pl.concat(query_ids)
+
+
+def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query_id", "iteration", "rank", maintain_order=True)
+    place = pl.int_range(pl.len()).over("query_id", "iteration")
+    return results.filter(place < k).group_by(DOCUMENT).agg(pl.col("iteration").min())
+
+
+def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
+    ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
+    ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
+    places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
+    top = ranking.filter(places.get_column("k") <= k).select(DOCUMENT)
+    firsts = rows.group_by(DOCUMENT).agg(pl.col("iteration").min())
+    return top.join(firsts, on=DOCUMENT, how="left")
+
+
+def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
+    """Add search_query, title, url and snippet, which are null where the results do not have the document."""
+    named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
+    earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
+    searches = earliest.agg(pl.col("search_query").drop_nulls().first())
+    return pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")
+
+
+def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, doc_id, title, url and snippet of each document, the texts of its longest results first."""
+    length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
+    fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
+    return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in TEXTS)
+
+
+def check_sheet_name(path: Path) -> str:
+    """Return the form of a sheet, `csv` or `jsonl`, by the ending of its name; raise `InputError` for any other ending."""
+    form = "csv" if separator_by_name(path) == "," else container(path)
+    if form not in ("csv", "jsonl"):
+        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
+    return form
+
+
+def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
+    """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
+
+    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; `judge` removes it
+    from ids.
+    """
+    if check_sheet_name(path) == "jsonl":
+        write_frame(pooled, path)
+        return
+    # An id that begins with an apostrophe and a formula always gets another apostrophe: judge removes one.
+    guarded = (
+        guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], again=True))
+    )
+    for name in DOCUMENT:
+        ids = guarded.get_column(name)
+        lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
+        if len(lost):
+            raise InputError(
+                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed. Choose a "
+                "name that ends in .jsonl"
+            )
+    with atomic_write(path) as file, write_with_polars():
+        guarded.write_csv(file)

@@ -1,0 +1,364 @@
+"""An OpenAI-compatible endpoint: its address, one call, and what its errors mean.
+
+The `openai` client retries, obeys a short Retry-After and keeps the timeout. Its HTTP client counts each request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from goodgain.errors import InputError, notice
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.judgments.labelling.answers_and_journal import (
+    Answer,
+    describe_error,
+    find_failure,
+    read_completion,
+    read_usage,
+    summarize_error,
+)
+from goodgain.judgments.labelling.budget_and_pace import Budget, JobEnded, StoppedError
+from goodgain.judgments.labelling.keys import Key
+from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
+from goodgain.options import spell
+
+#: The default variable of the address.
+_URL_VARIABLE = "OPENAI_BASE_URL"
+#: Characters that are kept of an error's message, and that are searched if it is not JSON.
+_SAID, _SUMMARIZED = 300, 2_000
+#: Errors of httpx, or of httpx2, where the connection failed and nothing was sent.
+_NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
+_BAD_REQUEST = 400
+#: Set as the status of an answer that is not JSON, to have the client retry it. No server sends it.
+_UNREADABLE = 599
+#: Statuses that hold for every call: no further call can succeed.
+_HOPELESS = {
+    401: "the key is not accepted. Set the variable {key}",
+    402: "the account has no credit, or its budget is spent. Add some",
+    403: "the key may not use this model or endpoint. Give another {model} or {key_variable}",
+    404: "the endpoint or the model is not there. Check {base_url} and {model}",
+}
+#: Such a status -> what an error with another status says that means the same: of OpenAI, Anthropic, LiteLLM's proxy.
+_MEANS = {
+    402: r"insufficient_quota|credit balance is too low|API usage limits|budget_exceeded|Budget has been exceeded"
+    r"|ExceededBudget|crossed budget",
+    404: r"Invalid model name passed|no healthy deployments for this model",
+}
+#: The status of an error in an answer with status 200, if the error names none: one that is retried, unless it blames the
+#: request.
+_UNAVAILABLE = 503
+_BLAMES_REQUEST = re.compile(
+    r"\b(?:invalid|unexpected|unknown|unsupported|not supported|not found)\b|invalid_", re.IGNORECASE
+)
+#: The client waits as long as Retry-After asks, up to a minute or two; we wait up to an hour.
+_CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
+#: A body is read up to so many bytes, and in so many times the seconds without a byte.
+_LARGEST, _WHOLE = 16 << 20, 10
+
+
+def _list_remedies() -> dict[str, str]:
+    """Return each parameter that an endpoint may refuse, and what to do about it."""
+    without = f"Ask without a schema: {spell('schema', False)}"
+    return {
+        "temperature": f"Send none: {spell('temperature', None)}",
+        "response_format": without,
+        "json_schema": without,
+        "reasoning_effort": f"Leave out {spell('reasoning_effort')}",
+        **dict.fromkeys(OUTPUT_LIMITS, f"Give the limit by its name at this endpoint: {spell('extra_body')}"),
+    }
+
+
+class UnreachableError(StoppedError):
+    """Raised where the connection fails before the first answer of the endpoint."""
+
+    exit_status = 1
+
+
+class Endpoint:
+    """An OpenAI-compatible endpoint, asked through the `openai` client. Threads may share one.
+
+    Without `base_url` its address is in the variable OPENAI_BASE_URL; none is built in. The key is sent, and hidden in all
+    that comes back. Every request, retries included, counts in the budget. A request may take ten times `timeout`.
+    """
+
+    def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
+        check_number("timeout", timeout, 0.001, 86_400, others=" seconds")
+        try:
+            import openai
+        except ImportError:
+            raise InputError('labels need the client of the endpoint: pip install "goodgain[label]"') from None
+        self._openai = openai
+        url = base_url or os.environ.get(_URL_VARIABLE)
+        if not url:
+            raise InputError(
+                "there is no endpoint: nothing is sent anywhere by default. Give the address of one that is "
+                f"OpenAI-compatible ({spell('base_url')}, or the variable {_URL_VARIABLE})"
+            )
+        parts = _split_address(url)
+        self._key = key
+        self.budget = budget
+        self.host = parts.netloc.rpartition("@")[2]
+        self._url = key.hide(_show_address(parts).rstrip("/"))
+        self._has_answered = self._has_waited = False
+        #: Whether the limit of output tokens goes by its other name, because the endpoint refused the first.
+        self._has_other_limit = False
+        #: The call of this thread: the tokens it reserves, the body of its answer, its parameters, how often it was sent.
+        self._call = threading.local()
+        endpoint = self
+
+        class CountedClient(openai.DefaultHttpxClient):
+            def send(self, request: Any, **options: Any) -> Any:
+                send = super().send
+                end = time.monotonic() + _WHOLE * timeout
+                late = openai.APITimeoutError(request)
+                response = endpoint._count(lambda: _read_body(send(request, **options | {"stream": True}), end, late))
+                endpoint._wait_as_asked(response)
+                return response
+
+        self._client = openai.OpenAI(
+            base_url=url,
+            api_key=key.value or "none",
+            max_retries=budget.limits.tries - 1,
+            timeout=timeout,
+            default_headers=key.headers,
+            # the key and the texts go to the announced host only
+            http_client=CountedClient(follow_redirects=False),
+        )
+
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client.close()  # pending calls end with an error
+
+    def ask(self, request: Request) -> Answer:
+        """Send one call and return its answer, or why there is none.
+
+        Raise `StoppedError` if no call can succeed (the key is wrong, the model unknown ...), `JobEnded` if the job has ended.
+        """
+        body = request.body
+        limit = request.parameters.output_limit
+        if self._has_other_limit and limit in body:
+            refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
+            body[limit] = body.pop(refused)
+        known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
+        known += ["json_schema"] if request.parameters.schema else []
+        self._call.most, self._call.body, self._call.known, self._call.sent = request.most_tokens, None, known, 0
+        try:
+            self._client.post("/chat/completions", cast_to=type(None), body=body)
+        except Exception as error:
+            failure = error
+        else:
+            return read_completion(self._call.body, self._key.hide, request.prompt.grades)
+        # outside of `except`: a traceback of ours has no error that quotes the key
+        found = self._read_failure(failure, known)
+        if isinstance(found, Answer):
+            return found
+        if found == limit and limit == request.parameters.output_limit:
+            self._has_other_limit = True
+            return self.ask(request)
+        raise StoppedError(
+            f"{self.host} refuses the parameter {found} ({self._quote(failure)}). {_list_remedies().get(found, 'Leave it out')}"
+        )
+
+    def _count(self, send: Any) -> Any:
+        """Send one request of a call, reserve its worst case, and settle what it cost."""
+        most = self._call.most
+        entry = self.budget.reserve(most)
+        self._call.sent += 1
+        cost = most, 0  # where the usage is unknown: the worst case
+        try:
+            response = send()
+            self._has_answered = self._has_answered or not response.has_redirect_location
+            cost = self._read_cost(response, most)
+        except Exception as error:
+            if type(error).__name__ not in _NOT_CONNECTED:
+                raise
+            cost = 0, 0
+            if self._has_answered:
+                raise
+            reason = self._shorten(str(error)) or type(error).__name__
+        else:
+            return response
+        finally:
+            self.budget.settle(entry, most, *cost)
+        remedy = f"Start the endpoint, or correct {spell('base_url')}"
+        self.budget.end(UnreachableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
+        raise JobEnded
+
+    def _read_cost(self, response: Any, most: int) -> tuple[int, int]:
+        """Return the tokens of a response, and give an error in a body with status 200 its own status."""
+        was_good = response.is_success
+        found = _parse(response)
+        if was_good and found is None:
+            response.status_code = _UNREADABLE
+            return most, 0
+        error = _find_error(found) if isinstance(found, dict) else None
+        if was_good and error is not None:
+            is_object = error is not found or "error" in (found.get("object"), found.get("type"))
+            response.status_code = self._find_status(error) if is_object else _BAD_REQUEST
+        if not response.is_success:
+            status, summary = response.status_code, _summarize(response)
+            if _find_kind(status, summary) in _HOPELESS or find_failure(status, summary):
+                response.headers["x-should-retry"] = "false"  # the client obeys it
+            if not was_good or (isinstance(found, dict) and "choices" not in found):
+                return 0, 0
+        self._call.body = found
+        sent, received = read_usage(found)
+        return (most, 0) if sent is None or received is None else (sent, received)
+
+    def _find_status(self, error: Any) -> int:
+        """Return the status that an error in an answer with status 200 stands for."""
+        code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
+        if re.fullmatch("[45][0-9][0-9]", code):
+            return int(code)
+        is_known = _find_kind(_BAD_REQUEST, summary) != _BAD_REQUEST or find_failure(_BAD_REQUEST, summary)
+        blames = is_known or _find_name(self._call.known, summary) or _BLAMES_REQUEST.search(summary)
+        return _BAD_REQUEST if blames else _UNAVAILABLE
+
+    def _wait_as_asked(self, response: Any) -> None:
+        """Wait before a further try where Retry-After asks for longer than the client would wait; the wait ends with the job."""
+        may_help = response.status_code in (408, 409, 429) or response.is_server_error
+        asked = _read_wait(response.headers) if may_help else 0.0
+        is_last = self._call.sent >= self.budget.limits.tries or response.headers.get("x-should-retry") == "false"
+        if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
+            if not self._has_waited:
+                self._has_waited = True
+                notice(
+                    f"{self.host} asks to wait {math.ceil(asked):,} seconds before the next try. You can stop, and give the same "
+                    "command later: answered calls are never repeated"
+                )
+            self.budget.pause(asked)
+            for name in ("retry-after", "retry-after-ms"):
+                response.headers.pop(name, None)
+
+    def _read_failure(self, error: Exception, known: Sequence[str]) -> Answer | str:
+        """Return what a failed call means for the document, or the refused parameter; raise what is not from the endpoint."""
+        openai = self._openai
+        if openai.APITimeoutError in (type(error), type(error.__cause__)):
+            return Answer(None, "no answer in time", "timeout")
+        if isinstance(error, openai.APIConnectionError):
+            cause = error.__cause__ or error
+            reason = self._shorten(str(cause)) or type(cause).__name__
+            return Answer(None, f"the connection failed ({reason})", "connection")
+        if not isinstance(error, openai.APIStatusError):
+            raise error
+        status, said, summary = error.status_code, self._quote(error), _summarize(error.response)
+        if error.response.has_redirect_location:
+            return self._read_redirect(error)
+        if status == _UNREADABLE:
+            shown = self._key.hide(error.response.text)[:_SAID]
+            return Answer(None, "the answer is not whole JSON", "malformed", shown)
+        if failure := find_failure(status, summary):
+            return Answer(None, said, failure)
+        kind = _find_kind(status, summary)
+        if kind in _HOPELESS:
+            spelled = {name: spell(name) for name in ("base_url", "key_variable", "model")}
+            why = _HOPELESS[kind].format(key=self._key.variable, **spelled)
+            raise StoppedError(f"{self.host} answers {status}: {why} ({said})")
+        refused = _find_name(known, summary) if status in (_BAD_REQUEST, 422) else None
+        return refused or Answer(None, said, f"http_{status}")
+
+    def _read_redirect(self, error: Any) -> Answer:
+        """Return a redirect, which is not followed, as a failure; raise `StoppedError` before the first answer."""
+        location = error.response.headers["location"]
+        try:
+            shown = _show_address(urlsplit(urljoin(str(error.request.url), location)))
+        except ValueError:  # not an address, such as half of one of IPv6
+            shown = location.partition("?")[0].rpartition("@")[2]
+        target = self._shorten(shown)
+        if self._has_answered:
+            return Answer(None, f"redirects to {target}", f"http_{error.status_code}")
+        base, remedy = target.removesuffix("/chat/completions"), f"Correct {spell('base_url')}"
+        if base not in (target, self._url):
+            remedy = f"If you trust it, give {spell('base_url', base)}"
+        raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy}")
+
+    def _quote(self, error: Any) -> str:
+        return self._shorten(describe_error(error.body) or str(error.message))
+
+    def _shorten(self, text: str) -> str:
+        """Return a text of the endpoint in one line of at most 300 characters, without secrets."""
+        return self._key.hide(" ".join(text.split()))[:_SAID]
+
+
+def _read_body(response: Any, end: float, late: Exception) -> Any:
+    """Return a response with its body, cut where it is too large to be an answer; raise `late` if it goes on after `end`."""
+    body = bytearray()
+    with contextlib.closing(response):
+        for piece in response.iter_bytes():
+            body += piece
+            if time.monotonic() > end:
+                raise late
+            if len(body) > _LARGEST:
+                break
+    headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
+    return type(response)(response.status_code, headers=headers, content=bytes(body), request=response.request)
+
+
+def _read_wait(headers: Any) -> float:
+    """Return the seconds that an answer asks to wait before the next try; 0 if it does not say so."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text := headers.get(name, "")):
+            return float(text) / unit
+    try:
+        return parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def _find_name(names: Sequence[str], text: str) -> str | None:
+    """Return the first of these parameters that a text names."""
+    return next((name for name in names if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", text)), None)
+
+
+def _find_kind(status: int, summary: str) -> int:
+    if status not in (_BAD_REQUEST, 429):
+        return status
+    return next((kind for kind, said in _MEANS.items() if re.search(said, summary, re.IGNORECASE)), status)
+
+
+def _parse(response: Any) -> Any:
+    """Return the body of a response; None if it is not JSON."""
+    try:
+        return loads(response.content)
+    except NotJSONError:
+        return None
+
+
+def _summarize(response: Any) -> str:
+    """Return what an error names, or the beginning of its text."""
+    found = _parse(response)
+    return summarize_error(_find_error(found)) if isinstance(found, dict) else response.text[:_SUMMARIZED]
+
+
+def _find_error(found: dict[str, Any]) -> Any:
+    """Return the error in a body, if any: OpenRouter and LM Studio send some with status 200, OpenRouter also in the choice."""
+    choices = found.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    return found.get("error") or first.get("error") or (None if "choices" in found else found)
+
+
+def _split_address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_text = url.isprintable() and " " not in url
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and is_text:
+            return parts
+    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
+        pass
+    raise InputError(f"{url!r}: is not an http address. Give one such as http://localhost:8000/v1")
+
+
+def _show_address(parts: SplitResult) -> str:
+    """Return an address without its secrets: user, password and query."""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

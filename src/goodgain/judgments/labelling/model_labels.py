@@ -1,0 +1,265 @@
+"""Labels from language models: `label`, the steps of its job, which the command takes one by one."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.opening import make_path
+from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
+from goodgain.judgments.labelling.budget_and_pace import Budget, Limits
+from goodgain.judgments.labelling.calls import explain_failures, plan_calls, send_calls
+from goodgain.judgments.labelling.documents_to_label import collect_documents
+from goodgain.judgments.labelling.endpoint import Endpoint
+from goodgain.judgments.labelling.keys import KEY_VARIABLE, Key
+from goodgain.judgments.labelling.prompt_requests import (
+    DEFAULT_PROMPT,
+    FIRST_PROMPT,
+    Parameters,
+    Prompt,
+    Request,
+    make_key,
+    make_requests,
+    read_prompt,
+)
+from goodgain.options import check_whole_number, spell
+
+#: The columns of grades.
+_GRADES = dict.fromkeys(("query_id", "doc_id", "judge", "grade", "reason", "status", "raw", "cut"), pl.String) | {
+    "grade": pl.Int64,
+    "cut": pl.Boolean,
+}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def label(
+    source: Any,
+    queries: Any,
+    *,
+    model: str | Sequence[str],
+    base_url: str | None = None,
+    texts: Any = None,
+    results: Any = None,
+    qrels: Any = None,
+    k: int | None = None,
+    max_characters: int = 8_000,
+    prompt: str | os.PathLike[str] | None = None,
+    temperature: float | None = 0.0,
+    samples: int = 1,
+    schema: bool = True,
+    max_output_tokens: int | None = None,
+    output_limit: str = "max_completion_tokens",
+    reasoning_effort: str | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    retry_failed: bool = False,
+    jobs: int = 8,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    timeout: float = 60.0,
+    tries: int = 6,
+    key_variable: str = KEY_VARIABLE,
+) -> pl.DataFrame:
+    """Ask language models for a grade 0..4 of every unjudged document, and return the grades in long form.
+
+    The calls go to an OpenAI-compatible endpoint, one document each. Nothing is sent anywhere by default. A document
+    without an answer has a null grade and a status that says why, never a 0.
+
+    Args:
+        source: a run, results, or a sheet of `goodgain pool`, as a file or frame; a list of them; or {name: run}.
+        queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
+        model: the name that the endpoint has for the model, or several names: each model is a judge.
+        base_url: the address of the endpoint; None: the variable OPENAI_BASE_URL.
+        texts: doc_id and text, shown in place of title, URL and snippet.
+        results: for runs: a results frame or file with titles, URLs and snippets.
+        qrels: existing judgments: their documents are left out.
+        k: how many results of every iteration are graded; None: all.
+        max_characters: where a text is cut.
+        prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (None), `good-gain-1` (the
+            first version, the grade before the reason), `umbrela` (grades 0..3).
+        temperature: None sends none, for models that only take their own.
+        samples: how often each document is graded; each sample is a judge of its own, `...#2`.
+        schema: request answers that follow a JSON schema.
+        max_output_tokens: the most tokens of one answer, thinking included; None: 2,000, and 400 for `good-gain-1`.
+        output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens. If the endpoint refuses
+            the name, the other one is used.
+        reasoning_effort: how much a model thinks, such as `low`; None: as the endpoint likes.
+        extra_body: more fields of the request, for one server or model.
+        headers: more headers of the request. They are hidden like the key.
+        journal: a file that keeps every answer; answered calls are never repeated. None: in memory.
+        retry_failed: send what failed before, and nothing else.
+        jobs: how many calls at once.
+        max_calls: how many requests in all, retries included.
+        max_tokens: the limit of all tokens, sent and received.
+        requests_per_minute: how many requests in any sixty seconds.
+        tokens_per_minute: the rate limit in tokens.
+        timeout: the most seconds without a byte from the endpoint; a whole answer may take ten times as long.
+        tries: how often a call is sent that failed and may succeed later.
+        key_variable: the environment variable with the key.
+
+    Returns:
+        query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status (ok; no_grade, the
+        model's null; refused, malformed, timeout, too_long, connection, http_429 ...; no_text, not_sent), raw, cut (whether
+        the text was cut). `aggregate` makes labels of it.
+
+    Raises:
+        InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
+            cannot be sent, no call can succeed, or most of the first 20 answers cannot be used.
+
+    Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
+
+    An endpoint is needed::
+
+        grades = gg.label("agent.run", "queries.tsv", results="results.parquet", model="qwen3-32b",
+                          base_url="http://localhost:8000/v1", journal="answers.sqlite")
+        qrels = gg.aggregate(grades, scale="good-gain")
+    """
+    budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
+    key = Key(key_variable, headers)
+    models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
+    requests, _, systems = prepare_job(
+        source,
+        queries,
+        models,
+        {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
+        prompt=None if prompt is None else str(make_path(prompt, spell("prompt"))),
+        samples=samples,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+        output_limit=output_limit,
+        schema=schema,
+        reasoning_effort=reasoning_effort,
+        extra_body=extra_body,
+    )
+    warn_of_family(models, systems)
+    with Journal.open(None if journal is None else Path(journal)) as kept:
+        plan = plan_calls(requests, kept, retry_failed=retry_failed)
+        if older := count_first_answers(plan.to_send, kept):
+            notice(f"{older}. To go on with them, give {spell('prompt', FIRST_PROMPT)}")
+        if not plan.to_send:
+            return collect_grades(requests, plan.known)
+        with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
+            answers = send_calls(plan, endpoint, kept)
+    grades = collect_grades(requests, answers)
+    if budget.ended:
+        left = grades.filter(status=_NOT_SENT.status).height
+        notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
+    if warning := find_shortfall(requests, answers):
+        notice(warning)
+    return grades
+
+
+def prepare_job(
+    source: Any,
+    queries: Any,
+    models: Iterable[str],
+    documents: Mapping[str, Any],
+    *,
+    prompt: str | None = None,
+    samples: int = 1,
+    max_output_tokens: int | None = None,
+    **asked: Any,
+) -> tuple[list[Request], pl.DataFrame, list[str]]:
+    """Return the requests, one for each judge and document, the documents, and the systems that found them.
+
+    Each model and each of several samples is a judge. `documents` are the options of `collect_documents`, and `asked` those of
+    `Parameters`.
+    """
+    told = read_prompt(prompt)
+    room = told.room if max_output_tokens is None else max_output_tokens
+    parameters = [Parameters(one, max_output_tokens=room, **asked) for one in dict.fromkeys(models)]
+    if not parameters:
+        raise InputError(f"{spell('model', models)}: give the name that the endpoint has for the model")
+    check_whole_number("samples", samples, 1)
+    if samples > 1 and not parameters[0].temperature:
+        raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
+    wanted, systems = collect_documents(source, queries, **documents)
+    requests = []
+    for one in parameters:
+        judge = _name_judge(told, one, documents)
+        for number in range(1, samples + 1):
+            called = f"{judge}#{number}" if samples > 1 else judge
+            requests += make_requests(wanted, told, one, judge=called, sample=number)
+    return requests, wanted, systems
+
+
+def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
+    """Return `model@prompt-hash/temperature/texts/cut`, and the parameters beyond those."""
+    parts = [
+        f"{asked.model}@{prompt.name}-{prompt.hash}",
+        "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
+        "snippets" if documents["texts"] is None else "texts",
+        str(documents["max_characters"]),
+    ]
+    if asked.reasoning_effort:
+        parts.append(asked.reasoning_effort)
+    if asked.extra_body:
+        parts.append(hashlib.sha256(json.dumps(dict(asked.extra_body), sort_keys=True).encode()).hexdigest()[:6])
+    return "/".join(parts)
+
+
+def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
+    """Say how many requests by our prompt the journal answers by the first one; "" where there are none."""
+    first = read_prompt(FIRST_PROMPT)
+    keys = [
+        make_key(first, replace(one.parameters, max_output_tokens=first.room), one.query, one.document, one.description)
+        for one in to_send
+        if one.prompt.name == DEFAULT_PROMPT
+    ]
+    count = len(journal.find(keys))
+    return f"the journal has {count:,} answers by the older prompt {FIRST_PROMPT}, and asks again" if count else ""
+
+
+_NO_TEXT = Answer(None, "there is no text to show", "no_text")
+#: For a call that was not sent, because the budget was spent or the job stopped.
+_NOT_SENT = Answer(None, None, "not_sent")
+
+
+def _find_answer(request: Request, answers: Mapping[str, Answer]) -> Answer:
+    return _NO_TEXT if request.document is None else answers.get(request.key, _NOT_SENT)
+
+
+def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -> pl.DataFrame:
+    """Return one row for each document and judge, with its answer."""
+    rows = []
+    for one in requests:
+        answer = _find_answer(one, answers)
+        told = answer.grade, answer.reason, answer.status, answer.raw
+        rows.append((one.query_id, one.doc_id, one.judge, *told, one.cut))
+    return pl.DataFrame(rows, schema=_GRADES, orient="row")
+
+
+def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
+    """Say that nothing or less than half of a job was graded, and why; "" where more was."""
+    found = [_find_answer(one, answers) for one in requests]
+    graded = sum(answer.grade is not None for answer in found)
+    if not found or 2 * graded >= len(found):
+        return ""
+    told = f"only {graded:,} of {len(found):,} documents were graded" if graded else "nothing was graded"
+    tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
+    return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
+
+
+def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
+    """Give a notice if a system's name says that the judge's own family of models wrote its searches.
+
+    The family is the first word of the model's name: gpt in `openai/gpt-4.1-mini`.
+    """
+    for model in models:
+        family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
+        same = [system for system in systems if family in _WORD.findall(system.lower())]
+        if same and len(family) > 2:
+            notice(
+                f"the judge {model} and the system {same[0]} are of one family of models ({family}), and models favour their "
+                "own family. Have people or another family grade some documents"
+            )

@@ -1,0 +1,243 @@
+"""What is sent for one document: the prompt with its query and text, the parameters, and the key of its answer."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.opening import read_bytes
+from goodgain.judgments.labelling.answers_and_journal import GRADES
+from goodgain.options import check_whole_number, spell
+
+#: A message of a conversation: {"role": ..., "content": ...}.
+Message = dict[str, str]
+
+#: Our prompt, and that of the first versions, in which the grade comes before the reason.
+DEFAULT_PROMPT, FIRST_PROMPT = "good-gain", "good-gain-1"
+#: Room for a short thought and the answer; the first prompt had room for the answer alone.
+_ROOM, _FIRST_ROOM = 2_000, 400
+#: A line `---` separates the system's message from the user's.
+_BREAK = re.compile(r"^---[ \t]*\n", re.MULTILINE)
+_PLACES = re.compile(r"\{\{(query|description|document)\}\}")
+#: This line is dropped where a query has no description.
+_DESCRIPTION_LINE = re.compile(r"^\{\{description\}\}\n", re.MULTILINE)
+_SHORTEST_MARK = 16
+#: Names that endpoints have for the limit of output tokens.
+OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt, by the name of its file.
+
+    `{{query}}`, `{{document}}` and `{{description}}` in the text are replaced. A line `---` separates the system's message
+    from the user's. `grades` are those that a model may give.
+    """
+
+    name: str
+    text: str
+    grades: tuple[int, ...] = GRADES
+
+    @property
+    def hash(self) -> str:
+        """The first six hexadecimal digits of the SHA-256 of the text."""
+        return _hash(self.text)[:6]
+
+    @property
+    def room(self) -> int:
+        """The limit of output tokens where none is given."""
+        return _FIRST_ROOM if self.name == FIRST_PROMPT else _ROOM
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of answers. The reason comes first: a model can reason before it grades."""
+        grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
+        reason = {"reason": {"type": "string"}}
+        fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
+        schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+        return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
+
+    def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
+        """Return the messages for one document.
+
+        The document stands between two marks that do not occur in it: it cannot fake its own end. The mark depends on the
+        text alone: with a random mark no stored answer could be found.
+        """
+        mark = _find_mark(document)
+        values = {
+            "query": query,
+            "description": description or "",
+            "document": f"<document {mark}>\n{document}\n</document {mark}>",
+        }
+        text = self.text if description else _DESCRIPTION_LINE.sub("", self.text)
+        parts = _BREAK.split(text, maxsplit=1)
+        roles = ("system", "user") if len(parts) == 2 else ("user",)
+        return [
+            {"role": role, "content": _PLACES.sub(lambda found: values[found[1]], part).strip()}
+            for role, part in zip(roles, parts, strict=True)
+        ]
+
+
+def read_prompt(name: str | Path | None = None) -> Prompt:
+    """Read a prompt: one of ours by its name (None: `good-gain`), or a file.
+
+    A prompt in umbrela's form, with `{query}` and `{passage}`, has the grades 0 to 3.
+
+    >>> read_prompt().name, read_prompt("umbrela").grades
+    ('good-gain', (0, 1, 2, 3))
+    """
+    path = Path(name or DEFAULT_PROMPT)
+    ours = files("goodgain.judgments.labelling") / "prompts"
+    is_ours = f"{path}.txt" in {file.name for file in ours.iterdir()}
+    try:
+        text = (ours / f"{path}.txt").read_text(encoding="utf-8") if is_ours else read_bytes(path).data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 ({error}). Write the prompt again") from None
+    text = text.replace("\r\n", "\n")
+    is_umbrelas = "{{" not in text and "{query}" in text and "{passage}" in text
+    if is_umbrelas:
+        text = text.replace("{query}", "{{query}}").replace("{passage}", "{{document}}")
+    for place in ("query", "document"):
+        if f"{{{{{place}}}}}" not in text:
+            raise InputError(f"{path}: the prompt has no {{{{{place}}}}}. Write it where the {place} belongs")
+    return Prompt(path.name if is_ours else path.stem, text, GRADES[:4] if is_umbrelas else GRADES)
+
+
+def _find_mark(text: str) -> str:
+    digits = _hash(text)
+    length = _SHORTEST_MARK
+    while digits[:length] in text:
+        length += 1
+        if length > len(digits):
+            digits += _hash(digits)
+    return digits[:length]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How a model is asked, in the words of `label`. All of it is part of the key of an answer."""
+
+    model: str
+    temperature: float | None = 0.0
+    max_output_tokens: int = _ROOM
+    output_limit: str = OUTPUT_LIMITS[0]
+    schema: bool = True
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise InputError(f"{spell('model', self.model)}: give the name that the endpoint has for the model")
+        if self.temperature is not None:
+            check_number("temperature", self.temperature, 0, 100, others=", or None to send none")
+        check_whole_number("max_output_tokens", self.max_output_tokens, 1)
+        if self.output_limit not in OUTPUT_LIMITS:
+            raise InputError(f"{spell('output_limit', self.output_limit)}: give {' or '.join(OUTPUT_LIMITS)}")
+        given = spell("extra_body", self.extra_body)
+        try:
+            json.dumps(dict(self.extra_body or {}))
+        except (TypeError, ValueError):
+            raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
+        if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
+            raise InputError(f"{given}: give it without {ours[0]}, which label sets")
+
+    @property
+    def key(self) -> str:
+        """The parameters as part of a key; without the newer ones it is that of the first versions."""
+        first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
+        return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
+
+
+def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
+    """Raise `InputError` for an option that is not a number from `least` to `most`; `others` says what else it may be."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to a judge about a document (None: the document has no text), and the key of its answer.
+
+    The messages are made on demand: most calls have answers.
+    """
+
+    key: str
+    prompt: Prompt
+    parameters: Parameters
+    query: str
+    document: str | None
+    description: str | None = None
+    query_id: str = ""
+    doc_id: str = ""
+    judge: str = ""
+    cut: bool = False
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.prompt.messages(self.query, self.document or "", description=self.description)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        asked = self.parameters
+        body: dict[str, Any] = {
+            "model": asked.model,
+            "messages": self.messages,
+            asked.output_limit: asked.max_output_tokens,
+        }
+        if asked.temperature is not None:
+            body["temperature"] = asked.temperature
+        if asked.reasoning_effort is not None:
+            body["reasoning_effort"] = asked.reasoning_effort
+        if asked.schema:
+            body["response_format"] = self.prompt.schema
+        return body | dict(asked.extra_body or {})
+
+    @property
+    def size(self) -> int:
+        """The bytes that are sent."""
+        return len(orjson.dumps(self.body))
+
+    @property
+    def most_output(self) -> int:
+        """The limit of output tokens; the parameters may set another one by `extra_body`."""
+        extra = self.parameters.extra_body or {}
+        others: list[int] = [extra[name] for name in OUTPUT_LIMITS if isinstance(extra.get(name), int)]
+        return max([self.parameters.max_output_tokens, *others])
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that the call can take: a byte-level tokenizer never makes more tokens than bytes."""
+        return self.size + self.most_output
+
+
+def make_requests(
+    wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
+) -> list[Request]:
+    """Return a request for each document of `collect_documents`; each sample has its own keys."""
+    columns = wanted.select("query", "text", "description", "query_id", "doc_id", "cut")
+    return [
+        Request(
+            make_key(prompt, parameters, query, text, description, sample=sample),
+            *(prompt, parameters, query, text, description, query_id, doc_id, judge, cut),
+        )
+        for query, text, description, query_id, doc_id, cut in columns.iter_rows()
+    ]
+
+
+def make_key(
+    prompt: Prompt, parameters: Parameters, query: str, text: str | None, description: str | None, *, sample: int = 1
+) -> str:
+    """Return the key of an answer: all that can change it."""
+    return _hash(json.dumps([parameters.key, _hash(prompt.text), query, description, text, sample]))

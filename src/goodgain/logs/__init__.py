@@ -1,0 +1,1 @@
+"""From the logs of agents to results, and from results to documents."""

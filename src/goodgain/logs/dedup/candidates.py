@@ -1,0 +1,164 @@
+"""Phase 1: gives each record keys, and pairs the records that share a key, up to a limit per key."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from goodgain.logs.dedup.document_types import NAMED_BY_URL, TYPES, list_comparable_types
+from goodgain.logs.dedup.normalisation import SEVERAL, text_length
+from goodgain.logs.dedup.rows_and_trusted_ids import MIN_SNIPPET, Records, has_item_id
+
+Policy = Literal["standard", "id", "strict", "content"]
+
+#: Unrelated pages share shorter titles (`Home`, `Login`).
+_MIN_TITLE = 12
+#: How many characters of a snippet make a key: engines cut the same text at different lengths.
+_SNIPPET_START = 500
+#: Kinds of key that almost prove identity: each record is compared with a neighbour, however many share the key.
+_STRONG_KINDS = ("id", "doc_id", "url")
+
+
+def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
+    """Return kind, key (a hash with scope and kind) and record, for each key that at least two records share."""
+    found = []
+    for kind, name, condition, value in _list_keys(records, policy):
+        has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
+        if kind == "id":  # each value of an id is a key
+            has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
+        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
+        found.append(has.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
+    keys = pl.concat(pl.collect_all(found))
+    return keys.filter(keys["key"].is_duplicated())
+
+
+def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
+    """Yield kind and name of each sort of key, the condition for records to have it, and its value."""
+    ids: dict[str, list[str]] = {}  # item id -> the types of results that are compared by it
+    fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the same; types with the same fields share keys
+    for name in TYPES:
+        for row in list_comparable_types(name):
+            for item_id in row.item_ids:
+                ids.setdefault(item_id, []).append(name)
+            for key in row.further_keys:
+                fields.setdefault(key, []).append(name)
+    for item_id, types in ids.items():
+        if item_id in records.attributes:
+            yield "id", item_id, pl.col("type").is_in(types), pl.col(item_id)
+    has_own_id = has_item_id(records.attributes, lambda name: (TYPES[name],))
+    yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
+    # All messages found in a mail or chat application have the URL of its start page.
+    yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
+    if policy == "id":
+        return
+    snippet_start = pl.col("snippet").str.head(_SNIPPET_START)
+    yield "text", "", pl.col("snippet_length") >= MIN_SNIPPET, snippet_start
+    yield "title", "", text_length(pl.col("title")) >= _MIN_TITLE, pl.col("title")
+    for key, types in fields.items():
+        # A parent is known by its doc_id or its URL, and each makes a key.
+        for parent in ("parent", "page") if "parent" in key else ("",):
+            names = [parent if name == "parent" else name for name in key]
+            if set(names) <= {*records.attributes, "title", "snippet", "page"}:
+                value = pl.struct(snippet_start if name == "snippet" else name for name in names)
+                has_all = pl.all_horizontal(pl.col(names).is_not_null())
+                yield "fields", "+".join(names), pl.col("type").is_in(types) & has_all, value
+
+
+@dataclass(frozen=True)
+class SkippedPairs:
+    """The pairs that the limit left uncompared, for one kind of key.
+
+    Attributes:
+        kind: the kind of key, or `group` for groups in which not all records were compared.
+        buckets: how many keys (or groups) have too many records.
+        pairs: how many of their pairs were not compared.
+    """
+
+    kind: str
+    buckets: int
+    pairs: int
+
+    def __str__(self) -> str:
+        what = "mixed groups" if self.kind == "group" else f"keys of kind {self.kind}"
+        return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
+
+
+def form_pairs(
+    keys: pl.DataFrame, records: Records, policy: Policy, limit: int
+) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
+
+    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted by similarity, and each
+    is compared only with its nearest neighbours.
+    """
+    # A settled record is not compared with another one under this key: its URL names its document. Results of one page share
+    # the key of the page, and results of two pages are different, even with one title.
+    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
+    decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
+    is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
+    members = keys.with_columns(settled=is_settled if policy == "standard" else pl.lit(False))
+    buckets = members.group_by("key").agg(
+        size=pl.len().cast(pl.Int64), open=pl.col("settled").not_().sum().cast(pl.Int64)
+    )
+    buckets = buckets.with_columns(
+        pairs=pl.col("open") * (pl.col("open") - 1) // 2 + pl.col("open") * (pl.col("size") - pl.col("open"))
+    )
+    members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
+    # Each open (not settled) record of a small bucket is paired with all records after it; the open ones come first.
+    small = _add_places(members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record"))
+    spans = small.filter(~pl.col("settled")).select(
+        "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
+    )
+    large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
+    return pl.concat([_make_pairs(small, spans).drop("key"), large]).unique(), skipped
+
+
+def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Pair each open record of a bucket with the nearest ones by their texts, or for the key of a page by their URLs."""
+    texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
+    places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
+    order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
+    members = members.join(places, on="record").with_columns(order=order)
+    members = _add_places(members.sort("key", "order"))
+    # If all records are open, each pair is formed twice, once from either side, but compared once.
+    sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
+    reach = limit // (pl.col("open") * sides)
+    strong = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
+    reach = pl.when(strong).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
+    spans = (
+        members.filter(~pl.col("settled"))
+        .with_columns(
+            begin=pl.max_horizontal(pl.col("place") - reach, "start"),
+            end=pl.min_horizontal(pl.col("place") + reach + 1, "end"),
+        )
+        .select("key", "record", "begin", width=pl.col("end") - pl.col("begin"))
+    )
+    pairs = _make_pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
+    taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
+    counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
+    left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(
+        pl.col("left_out") > 0
+    )
+    skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
+    return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]
+
+
+def _add_places(members: pl.DataFrame) -> pl.DataFrame:
+    """Add to each member of sorted buckets its place, and where its bucket starts and ends."""
+    members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+    start = pl.col("place").first().over("key")
+    return members.with_columns(start=start, end=start + pl.col("size"))
+
+
+def _make_pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Pair the record of each span with each of the `width` members from `begin` on, the smaller number left."""
+    widths = spans["width"].to_numpy()
+    left = np.repeat(spans["record"].to_numpy(), widths)
+    shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)
+    right = members["record"].to_numpy()[shift + np.arange(len(left))]
+    lesser, greater = np.minimum(left, right), np.maximum(left, right)
+    keys = pl.Series(np.repeat(spans["key"].to_numpy(), widths), dtype=pl.UInt64)
+    schema = {"key": pl.UInt64, "left": pl.UInt32, "right": pl.UInt32}
+    return pl.DataFrame({"key": keys, "left": lesser, "right": greater}, schema=schema)

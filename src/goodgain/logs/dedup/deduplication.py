@@ -1,0 +1,296 @@
+"""Deduplicates a results frame, step by step: rows, records, candidates, verdicts, groups, names.
+
+The same steps find doc_ids that stand for several documents of a query, as when a tool numbers the hits of each search 1, 2, 3.
+"""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, NamedTuple, get_args
+
+import narwhals as nw
+import polars as pl
+from narwhals.typing import IntoFrame
+
+from goodgain.errors import InputError, notice
+from goodgain.files.results import open_results
+from goodgain.logs.dedup.candidates import Policy, form_pairs, make_keys
+from goodgain.logs.dedup.document_types import TYPES
+from goodgain.logs.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
+from goodgain.logs.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
+from goodgain.logs.dedup.rows_and_trusted_ids import (
+    OF_RUNS,
+    PLAIN_COLUMNS,
+    RUN_ORDER,
+    SCOPES,
+    Level,
+    Records,
+    collapse_rows,
+    has_only_ids,
+    make_comparable,
+    read_rows,
+)
+from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, find_said, read_pairs
+from goodgain.logs.dedup.verification import PROVEN_DIFFERENT, SAID, UNDECIDED, verify, verify_rows
+from goodgain.options import check_whole_number
+from goodgain.schema import DEDUPLICATED, EMPTY_DOC
+
+_ID = ["query_id", "doc_id"]
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """Results with their documents, and how the documents were found.
+
+    `frame` has the rows of the input, in its order and of its library, and the columns `document`, `duplicate_of` (the
+    row of the first occurrence in the same query and system, counted from 0), `rule` and `confidence`; the last three are
+    null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
+
+    >>> import goodgain as gg
+    >>> import polars as pl
+    >>> urls = ["https://example.org/a?utm_source=x", "https://example.org/a"]
+    >>> found = gg.deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
+    >>> found.frame.select("duplicate_of", "rule").rows()
+    [(None, None), (0, 'url')]
+    """
+
+    frame: Any
+    summary: Summary
+    policy: Policy
+    _rows: pl.DataFrame = field(repr=False)
+    _records: Records = field(repr=False)
+
+    def __narwhals_dataframe__(self) -> Any:
+        # narwhals calls this method on unknown frames, and has no public name for what it must return.
+        return nw.from_native(self.frame, eager_only=True)._compliant_frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
+
+    def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
+        """Explain why the results of `document` are one document: the rule, fields and confidence of each pair.
+
+        With `other`, explain why the two are different documents. Raises InputError if a document does not exist.
+        """
+        return explain(self._rows, self._records, self.policy, document, other, query_id)
+
+    def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
+        """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+
+        `gold` is a column of the frame, or one group per row (null: not counted). Groups are within a query.
+        """
+        if isinstance(gold, str):
+            gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
+        return score_agreement(self._rows, gold)
+
+
+def deduplicate(
+    results: IntoFrame | str | os.PathLike[str],
+    *,
+    policy: Policy = "standard",
+    across: Collection[str] = ("system",),
+    trust_doc_id: bool | None = None,
+    level: Level = "passage",
+    pairs_a_key: int = 10_000,
+    earlier: Any = None,
+    same: Pairs | SaidPairs | None = None,
+    different: Pairs | SaidPairs | None = None,
+) -> Deduplication:
+    """Find the results of a query that are the same document.
+
+    Args:
+        results: a results frame or a run of any engine that narwhals knows, or the path of a file by `write_results`.
+        policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
+            `content` (copies at another address are duplicates).
+        across: columns whose values are deduplicated together within a query. By default the systems, so one qrels serves
+            all of them; () keeps each system separate.
+        trust_doc_id: whether equal doc_ids alone decide; by default only if the frame has no other evidence, as a run.
+        level: `passage`, or `document` to count a passage as the document it comes from.
+        pairs_a_key: the most pairs compared among the results that share a key.
+        earlier: results with documents (a frame with the column `document`, or the path of its file). Their documents keep
+            names and members; a new result joins the one that it matches, by its best pair. `summary.bridges` counts where
+            deduplicating all results together would give other documents.
+        same: pairs of ids or URLs, or the path of a file with two a line: they are one document, whatever the rules say.
+        different: the same for pairs that are two documents.
+
+    Raises:
+        InputError: the frame has no query_id, or no column that identifies documents.
+
+    Source: the two-phase deduplication of the Retrieved Good Gain guideline.
+
+    >>> import polars as pl
+    >>> urls = ["https://example.org/a?utm_source=x", "http://www.example.org/a/"]
+    >>> found = deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
+    >>> found.frame["document"].to_list(), found.frame["rule"].to_list()
+    (['https://example.org/a', 'https://example.org/a'], [None, 'url'])
+    >>> two = pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": ["https://example.org/a", "https://example.net/b"]})
+    >>> deduplicate(two, same=[("https://example.net/b", "https://example.org/a")]).frame["rule"].to_list()
+    [None, 'said by same=']
+    """
+    _check_options(policy, across, level, pairs_a_key)
+    said = read_pairs(same, "same"), read_pairs(different, "different")
+    frame = _open_frame(results, "the results")
+    whole, known = frame, pl.Series([], dtype=pl.String)
+    if earlier is not None:
+        before = _open_frame(getattr(earlier, "frame", earlier), "the earlier results")
+        whole, known = add_earlier_rows(frame, before.to_polars())
+    trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
+    rows, attributes = read_rows(whole, across)
+    comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
+    records = _mark_apart(collapse_rows(comparable, trusted=trusted), policy)
+
+    pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
+    pairs = verify(records, pairs, policy)
+    if said[0].pairs or said[1].pairs:
+        records = replace(records, said=find_said(*said, records))
+    groups, refused, mixed, bridges = group_records(records, pairs, policy, pairs_a_key, known)
+    pairs = _add_said(records, pairs)
+    documents = _find_documents(rows, records, groups)
+    if earlier is not None:
+        documents, more = keep_earlier_documents(documents, known, pairs)
+        bridges += more
+        documents = documents.with_columns(pl.col("row") - len(known))
+    documents = _add_rules(documents, records, pairs, policy)
+    rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
+    rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
+    rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
+    skipped = [*skipped, *mixed]
+    summary = summarise(
+        documents, records, pairs, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
+    )
+    _give_notices(summary)
+    for given, pairs_said in zip((same, different), said, strict=True):
+        if given is not pairs_said:  # else the caller has further results
+            pairs_said.give_notice()
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
+    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
+
+
+def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
+    """Return results as a frame in memory: of their own library, or of Polars if they were lazy."""
+    try:
+        frame = nw.from_native(open_results(results))
+    except TypeError:
+        raise InputError(f"{what} are a {type(results).__name__}; give a data frame or the path of a file") from None
+    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+    for name, kind in frame.schema.items():
+        is_plain = not kind.is_nested() and kind not in (nw.Object, nw.Binary, nw.Duration)
+        if name in (*PLAIN_COLUMNS, "document") and not is_plain:
+            raise InputError(f"{what} have {kind} in the column {name}: give texts or numbers")
+    return frame
+
+
+def _give_notices(summary: Summary) -> None:
+    if summary.skipped:
+        left_out = "; ".join(map(str, summary.skipped))
+        notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
+    if summary.bridges:
+        notice(
+            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two of them "
+            "and joined one, or one proved to be several; convert all logs in one call to resolve them"
+        )
+
+
+def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
+    for name, value, known in (("policy", policy, get_args(Policy)), ("level", level, get_args(Level))):
+        if value not in known:
+            raise InputError(f"There is no {name} {value!r}: take one of {', '.join(known)}.")
+    if isinstance(across, str) or not set(across) <= set(SCOPES):
+        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
+    check_whole_number("pairs_a_key", pairs_a_key, 1)
+
+
+def _add_said(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Add the pairs that a person says are the same, and replace the verdicts that the person decides otherwise."""
+    if records.said is None:
+        return pairs
+    more = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
+    new = more.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
+    return records.said.state(pl.concat([pairs, new.select(pairs.columns)]), SAID)
+
+
+def _mark_apart(records: Records, policy: Policy) -> Records:
+    """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
+    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
+    apart = verify(records, doubtful, policy).filter(~pl.col("same"))["left"]
+    return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
+
+
+def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
+    """Return the rows with a result, in the order of their runs, and their documents."""
+    found = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
+    found = found.filter(pl.col("record").is_not_null()).sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
+    return found.with_columns(document=name_documents(records, groups, found))
+
+
+def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    """Add to each duplicate its first occurrence in the same run, and the rule and confidence that join the two.
+
+    If no rule joins the two directly, it is the most confident rule that joins the duplicate to another result.
+    """
+    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
+    found = found.with_columns(firsts)
+    repeat = pl.col("row") != pl.col("first_row")
+    found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
+    ties = found.filter(repeat).select(left="first_record", right="record").unique()
+    ties = verify_rows(records, ties, policy).filter("same").with_columns(name_rules(records)).drop("same")
+    edges = pairs.filter("same")
+    ends = pl.concat([edges.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
+    strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    strongest = strongest.with_columns(name_rules(records)).drop("same")
+    ties = ties.rename({"left": "first_record", "right": "record"})
+    found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
+    found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
+    return found.with_columns(
+        rule=pl.when(repeat).then(pl.coalesce("rule", "rule_tie")),
+        confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie")),
+    )
+
+
+class ReissuedId(NamedTuple):
+    """An id that stands for two documents of a query, and the URL of each; without URLs, the title or type."""
+
+    query_id: str
+    doc_id: str
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return f"{self.doc_id!r} of {self.query_id}: {self.first} and {self.second}"
+
+
+def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
+    """Return the first such id of each query that has one; `results` is a results frame with texts and attributes.
+
+    The documents are those that the rules for untrusted ids prove different. Snippets, passages and spellings of a URL
+    prove nothing.
+    """
+    typed = pl.col("type").is_in([*TYPES])
+    told = results.filter(~pl.col("doc_id").is_in(["", EMPTY_DOC]), pl.col("url").is_not_null() | typed)
+    if told.is_empty():  # as in most logs of a corpus
+        return ()
+    by_id = told.group_by(_ID).agg(one=pl.col("url").min(), other=pl.col("url").max(), typed=typed.any(), rows=pl.len())
+    # An id may stand for several documents if it has several URLs, or several rows and a known type.
+    doubtful = by_id.filter((pl.col("one") != pl.col("other")) | (pl.col("typed") & (pl.col("rows") > 1)))
+    some = results.join(doubtful, on=_ID, how="semi", maintain_order="left")
+    if some.is_empty():
+        return ()
+    rows, attributes = read_rows(nw.from_native(some.drop("snippet", strict=False)), across=("system",))
+    # At level "document" the passages of one document do not differ. There a passage's doc_id would be its parent.
+    comparable = make_comparable(rows, attributes, trusted=True, level="document").with_columns(doc_id=rows["doc_id"])
+    records = collapse_rows(comparable, trusted=False)
+    last = pl.col("record").max().over("scope", "doc_id")  # it has a URL if any has one
+    pairs = records.frame.select(left="record", right=last).filter(pl.col("left") < pl.col("right"))
+    different = verify(records, pairs, "standard").filter(PROVEN_DIFFERENT)
+    shown = some.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
+    shown = shown.with_row_index("row").unique("record", keep="first")
+    both = different.join(shown, left_on="left", right_on="record").join(shown, left_on="right", right_on="record")
+    places = "row", "row_right"
+    ordered = both.sort(pl.max_horizontal(places), pl.min_horizontal(places))
+    earliest = ordered.unique("query_id", keep="first", maintain_order=True)
+    found = earliest.select(*_ID, one=pl.struct("row", "text"), other=pl.struct(row="row_right", text="text_right"))
+    return tuple(
+        ReissuedId(query_id, doc_id, *(held["text"] for held in sorted(both_held, key=itemgetter("row"))))
+        for query_id, doc_id, *both_held in found.iter_rows()
+    )

@@ -1,0 +1,228 @@
+"""Reports on a deduplication: its numbers, its agreement with given groups, and why results are one document or two."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.logs.dedup.candidates import Policy, SkippedPairs
+from goodgain.logs.dedup.rows_and_trusted_ids import Records
+from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_by_type, verify_rows
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The numbers of results, documents and pairs.
+
+    Attributes:
+        results, documents, duplicates: counted per query; duplicates are within a run.
+        records: the different results.
+        pairs: the pairs of records that were compared.
+        same, different: the pairs that each rule decided; `said by FILE` is a person's word.
+        undecided: the pairs that no rule decided; they stay separate documents.
+        refused: joins that would have put two records proven, or said to be, different into one document.
+        skipped: the pairs that the limit of a key left uncompared.
+        earlier: results that already had documents.
+        bridges: new results that match two earlier documents, and earlier documents that proved to be several.
+    """
+
+    results: int
+    documents: int
+    duplicates: int
+    records: int
+    pairs: int
+    same: Mapping[str, int]
+    different: Mapping[str, int]
+    undecided: int
+    refused: int
+    skipped: Sequence[SkippedPairs]
+    earlier: int = 0
+    bridges: int = 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.results:,} results, {self.documents:,} documents, {self.duplicates:,} repeats within a run",
+            f"{self.records:,} different records, {self.pairs:,} pairs compared: {sum(self.same.values()):,} the same, "
+            f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
+        ]
+        for verdict, rules in (("same", self.same), ("different", self.different)):
+            lines += [f"  {verdict}{_give_rule(name)}: {count:,}" for name, count in rules.items()]
+        if self.refused:
+            lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
+        lines += [str(pairs) for pairs in self.skipped]
+        if self.earlier:
+            lines.append(
+                f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"
+            )
+        return "\n".join(lines)
+
+
+#: How the name of a rule begins that is a person's word; its file follows.
+_SAID_BY = "said by "
+
+
+def _give_rule(name: str) -> str:
+    return f", {name}" if name.startswith(_SAID_BY) else f" by {name}"
+
+
+def name_rules(records: Records) -> pl.Expr:
+    """Return the name of the rule of each pair; what a person says has the name of its file."""
+    names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
+    if records.said is None:
+        return names
+    same, different = (f"{_SAID_BY}{pairs.source}" for pairs in (records.said.same, records.said.different))
+    said = pl.when("same").then(pl.lit(same)).otherwise(pl.lit(different))
+    return pl.when(pl.col("rule") == SAID).then(said).otherwise(names).alias("rule")
+
+
+def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **further: Any) -> Summary:
+    """Count the rows, documents, records and verdicts of a deduplication; `further` has the other numbers."""
+    counts = pairs.filter(pl.col("rule") != UNDECIDED).group_by("same", "rule").len().sort("rule")
+    same, different = (
+        dict(counts.filter(pl.col("same") == wanted).select(name_rules(records), "len").iter_rows())
+        for wanted in (True, False)
+    )
+    return Summary(
+        results=documents.height,
+        documents=documents.select("scope", "document").n_unique(),
+        duplicates=documents["duplicate_of"].count(),
+        records=records.frame.height,
+        pairs=pairs.height,
+        same=same,
+        different=different,
+        undecided=pairs.filter(pl.col("rule") == UNDECIDED).height,
+        **further,
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
+
+    Pairwise precision is the share of joined pairs that belong together; recall is the share of pairs that belong together
+    that are joined. B-cubed: both shares within the group of each result, averaged over the results. A share of no pairs
+    is 1.
+
+    Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    bcubed_precision: float
+    bcubed_recall: float
+    bcubed_f1: float
+    results: int
+
+
+def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
+    """Compare the `document` of each row with its group in `gold`, within its scope."""
+    groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
+    if len(groups) != rows.height:
+        raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
+    counted = rows.select("scope", "document", gold=groups).drop_nulls()
+    joined, related, right = (_count_pairs(counted, names) for names in (["document"], ["gold"], ["document", "gold"]))
+    pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
+    results = counted.height
+    # Exact sums over results, in their order.
+    both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
+    shares = counted.select(precision=both / found, recall=both / given)
+    bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
+    return Agreement(*pairwise, *bcubed, results)
+
+
+def _count_pairs(rows: pl.DataFrame, names: list[str]) -> float:
+    size = pl.col("len").cast(pl.Float64)
+    return float(rows.group_by("scope", *names).len().select((size * (size - 1) / 2).sum()).item())
+
+
+def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+#: Pairs shown: a document with many results has millions.
+_MAX_PAIRS = 10_000
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The results of a document, and the verdict on each pair of them.
+
+    `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
+    row of the table of types that was used), agreed and differed (names of fields). A pair of one document that is not
+    `same` by itself was joined through other results. `left_out` counts the pairs beyond the 10,000 shown.
+    """
+
+    document: str
+    other: str | None
+    results: pl.DataFrame
+    pairs: pl.DataFrame
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        head = f"{self.document}: {self.results.height:,} results"
+        if self.other is not None:
+            head = f"{self.document} and {self.other}"
+        lines = [head]
+        for pair in self.pairs.iter_rows(named=True):
+            verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
+            if not pair["same"] and self.other is None:
+                verdict += ", joined through others"
+            lines.append(
+                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict}"
+                f"{_give_rule(pair['rule'])}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
+                f"differed: {', '.join(pair['differed']) or 'nothing'}"
+            )
+        if self.left_out:
+            lines.append(f"  and {self.left_out:,} further pairs")
+        return "\n".join(lines)
+
+
+def explain(
+    rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
+) -> Explanation:
+    """Explain why the results of a document are one document; with `other`, why these are two documents."""
+    if query_id is not None:
+        rows = rows.filter(pl.col("query_id") == query_id)
+    first = _select_results(rows, document, query_id)
+    second = _select_results(rows, other, query_id) if other is not None else first
+    pairs = first.join(second, on="scope", suffix="_b")
+    if other is None:
+        pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
+    pairs = pairs.sort("row", "row_b")
+    shown = pairs.head(_MAX_PAIRS)
+    results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
+    return Explanation(document, other, results, _explain_pairs(shown, records, policy), pairs.height - shown.height)
+
+
+def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
+    found = rows.filter(pl.col("document") == document)
+    if found.is_empty():
+        where = f" in query {query_id}" if query_id is not None else ""
+        raise InputError(f"the results{where} have no document {document!r}; choose one of the column document")
+    return found
+
+
+def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+    pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}), policy)
+    types = np.full(pairs.height, "incompatible", dtype=np.object_)
+    found: dict[str, list[list[str]]] = {name: [[] for _ in types] for name in ("agreed", "differed")}
+    for places, evidence in split_by_type(records, pairs["left"].to_numpy(), pairs["right"].to_numpy()):
+        kind = evidence.kind
+        for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
+            for names, mask in zip(found.values(), evidence.compare(name), strict=True):
+                for place in places[mask].tolist():
+                    names[place].append(name)
+        if evidence.compatible:
+            types[places] = kind.name
+    return pairs.select(
+        *("query_id", "row", pl.col("row_b").alias("other_row"), "same"),
+        name_rules(records),
+        "confidence",
+        type=pl.Series(types.tolist(), dtype=pl.String),
+        **{name: pl.Series(names, dtype=pl.List(pl.String)) for name, names in found.items()},
+    )

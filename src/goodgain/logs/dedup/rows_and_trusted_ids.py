@@ -1,0 +1,307 @@
+"""Reads the rows of a results frame, makes them comparable, and collapses equal rows into one record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import polars.selectors as cs
+
+from goodgain.errors import InputError
+from goodgain.formats.urls import parse_url
+from goodgain.logs.dedup.document_types import (
+    GENERIC,
+    NAMED_BEYOND_START,
+    NAMED_BY_URL,
+    PARENT,
+    TYPES,
+    DocumentType,
+    canonical_name,
+    list_comparable_types,
+)
+from goodgain.logs.dedup.normalisation import SEVERAL, normalise_kind, normalise_texts, normalise_values, text_length
+from goodgain.schema import BLANKS, EMPTY_DOC
+
+if TYPE_CHECKING:
+    from goodgain.logs.dedup.said_pairs import Said
+
+Level = Literal["passage", "document"]
+
+#: The columns that separate results unless `across` names them; a run frame has its system in `tag`.
+SCOPES = ("query_id", "system")
+#: The columns that distinguish the runs of a query: a system may have several.
+OF_RUNS = ("query_id", "system", "replicate")
+#: The columns for the place of a result in a run, from the widest to the narrowest.
+RUN_ORDER = ("turn", "iteration", "search", "rank")
+_TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
+#: The columns of texts and numbers that are read.
+PLAIN_COLUMNS = (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS)
+_EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
+
+#: A snippet of this many characters is long enough to recognise a text by it.
+MIN_SNIPPET = 50
+_URL_FORMS = dict.fromkeys(("url", "page", "item", "choice", "edition"), pl.String) | {"beyond_start": pl.Boolean}
+_ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
+
+#: The ids and fields of rows.
+_NO_PAIRS = pl.DataFrame(schema={"row": pl.get_index_type(), "name": pl.String, "value": pl.String})
+
+#: The names that are item ids of some type.
+ITEM_IDS = tuple(dict.fromkeys(name for row in TYPES.values() for name in row.item_ids))
+
+#: All names of ids and fields that some type uses; title and snippet have columns of their own.
+USED_NAMES = frozenset(
+    name
+    for row in TYPES.values()
+    for names in (row.item_ids, (row.title, "parent_url"), row.required, row.reject, row.weights, *row.further_keys)
+    for name in names
+) - {"title", "snippet"}
+
+#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
+CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
+
+
+#: Whether the URL of a record names its document.
+URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
+
+#: The canonical address of a record's URL, as `Url.canonical`.
+CANONICAL = (
+    pl.when(pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url")))
+    .then(pl.lit("https://") + pl.col("item"))
+    .otherwise("url")
+)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The different records of a results frame.
+
+    Attributes:
+        frame: one row per record, in an order that does not depend on the order of rows.
+        of_row: the record of each row; null if the row has no result.
+        attributes: the ids and fields that occur.
+        trusted: whether equal doc_ids alone decide.
+        said: what a person says of them, if anything.
+    """
+
+    frame: pl.DataFrame
+    of_row: pl.Series
+    attributes: tuple[str, ...]
+    trusted: bool
+    said: Said | None = None
+    _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def codes(self, *names: str) -> npt.NDArray[np.int64]:
+        """Return a column as numbers: equal for equal values, -1 for null. Of several columns, take the first not null."""
+        if names not in self._codes:
+            values = self.frame.select(value=pl.coalesce(names))
+            numbered = values.drop_nulls().unique().with_row_index("code")
+            found = values.join(numbered, on="value", how="left", maintain_order="left")["code"]
+            self._codes[names] = found.cast(pl.Int64).fill_null(-1).to_numpy()
+        return self._codes[names]
+
+
+def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
+    """Return a hash of the content of each record, the same on every machine."""
+    # Nulls are left out with their names: a column that only other rows have must not change the hash of a row.
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
+    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
+    return pl.Series(digests, dtype=pl.String)
+
+
+def order_records(frame: pl.DataFrame) -> pl.Series:
+    """Return keys that sort records by their content and URL; the doc_id decides only if these are equal."""
+    content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
+    return hash_columns(frame, content) + hash_columns(frame)
+
+
+def name_texts(frame: pl.DataFrame) -> pl.Series:
+    """Return the name of each record by its content."""
+    return "text:" + hash_columns(frame, CONTENT_COLUMNS, 8)
+
+
+def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
+    """Return whether a frame identifies documents by doc_id alone, as a run does."""
+    return "doc_id" in frame.columns and not {*frame.columns} & {*_EVIDENCE_COLUMNS, "type"}
+
+
+def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read two frames: row, scope, query_id, system, replicate, place in the run, texts; and row, name, value of ids and fields.
+
+    `scope` numbers the sets of rows that are deduplicated together; it is null if the row has no result.
+    """
+    found = set(frame.columns)
+    if "query_id" not in found:
+        raise InputError(
+            f"No column query_id in the results (found {', '.join(sorted(map(str, found))) or 'none'}): name one query_id."
+        )
+    if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
+        raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
+    wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
+    if "system" not in found and "tag" in found:
+        frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
+    given = frame.select(wanted).to_polars().with_row_index("row")
+    given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
+    if "iteration" in found and given.schema["iteration"].is_float():
+        # null stays: the row has no iteration. NaN and infinity are found too: their remainder is NaN.
+        broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
+        if broken.height:
+            raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
+    pairs = pl.concat([_list_pairs(given, name) for name in ("ids", "fields") if name in found] or [_NO_PAIRS])
+    rows = _fill_columns(given)
+    if rows["query_id"].null_count():
+        place = rows["query_id"].is_null().arg_max()
+        raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
+    # A search with no results has doc_id `-` or null in a run, and rank 0 in results.
+    has_text = pl.any_horizontal(pl.col("doc_id", "url", "title", "snippet").is_not_null())
+    is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
+    if not has_only_ids(frame):
+        is_result = is_result | (pl.col("rank") > 0).fill_null(False)
+    rows, apart = rows.with_columns(scope=pl.lit(0, pl.UInt32)), [name for name in SCOPES if name not in across]
+    if apart:
+        scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
+        rows = rows.drop("scope").join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
+    return rows.with_columns(scope=pl.when(is_result).then("scope")), pairs
+
+
+def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
+    """Return row, name and value of each pair in a column of ids or fields, which holds lists of pairs or structs."""
+    kind = rows.schema[bag]
+    if kind in (pl.Null, pl.List(pl.Null), pl.Struct([])):
+        return _NO_PAIRS
+    bags = rows.select("row", bag).filter(pl.col(bag).is_not_null())
+    if isinstance(kind, pl.Struct):
+        wide = bags.select("row", pl.col(bag).struct.unnest().cast(pl.String))
+        long = wide.unpivot(index="row", variable_name="name", value_name="value").drop_nulls("value")
+    elif isinstance(kind, pl.List) and {"name", "value"} <= {part.name for part in getattr(kind.inner, "fields", ())}:
+        filled = bags.filter(pl.col(bag).list.len() > 0)
+        long = filled.explode(bag).select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
+    else:
+        raise InputError(
+            f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or one struct per row."
+        )
+    return long.select(_NO_PAIRS.columns)
+
+
+def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
+    lacking = {*PLAIN_COLUMNS} - {*rows.columns}
+    rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
+    texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
+    doc_id = pl.col("doc_id").cast(pl.String).str.strip_chars(BLANKS)
+    return rows.select(
+        "row",
+        pl.col(OF_RUNS).cast(pl.String),
+        pl.when(~doc_id.is_in(["", EMPTY_DOC])).then(doc_id),
+        pl.when(texts.str.contains(r"\S")).then(texts),
+        pl.col(RUN_ORDER).cast(pl.Float64, strict=False),
+    )
+
+
+def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+    """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
+    names = rows["type"].unique().drop_nulls()
+    known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
+    made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
+        type=rows["type"].replace_strict(known, default=GENERIC.name, return_dtype=pl.String),
+        title=normalise_texts(rows["title"]),
+        snippet=normalise_texts(rows["snippet"]),
+    )
+    for columns in _read_attributes(pairs.drop_nulls()):
+        made = made.join(columns, on="row", how="left", maintain_order="left")
+    for row in TYPES.values():  # the title of some types is one of their fields: the subject of an email
+        if row.title in made.columns and row.title != "title":
+            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
+            made = made.with_columns(title=title)
+    made = _fill_parents(made, level)
+    none = [None] * len(_URL_FORMS)
+    forms = [(url, *(parse_url(url) or none)) for url in made["raw_url"].unique().drop_nulls().to_list()]
+    parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
+    made = made.join(parsed, on="raw_url", how="left", maintain_order="left").drop("raw_url", "parent_url")
+    return made if trusted else made.with_columns(doc_id=normalise_kind(made["doc_id"], "id"))
+
+
+def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return two frames: the ids and fields that some type uses, one column each; and all others in a column `rest`."""
+    names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
+    pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
+    # A parent given by its URL is compared as a URL.
+    is_parent_url = (pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS)
+    pairs = pairs.with_columns(name=pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name"))
+    pairs = pairs.with_columns(value=normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
+    used = pl.col("name").is_in(USED_NAMES)
+    values = pairs.filter(used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
+    columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
+    rest = pairs.filter(~used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
+    return columns, rest.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
+
+
+def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """Give passages the URL of their parent; at level "document", turn them into their parent."""
+    passage = pl.col("type") == "passage"
+    for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
+        if name not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, pl.String).alias(name))
+    rows = rows.with_columns(raw_url=pl.when(passage).then(pl.coalesce("parent_url", "raw_url")).otherwise("raw_url"))
+    if level == "document":
+        known = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
+        rows = rows.with_columns(
+            type=pl.when(passage).then(pl.lit(PARENT.name)).otherwise("type"),
+            doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
+            **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
+        )
+    return rows
+
+
+def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
+    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
+    # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
+    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
+    ordered = (
+        rows.filter(pl.col("scope").is_not_null())
+        .sort(identity)
+        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
+    )
+    frame = ordered.group_by("record", maintain_order=True).agg(
+        pl.col(*identity, "page", "choice", "edition", "beyond_start").first(),
+        pl.col("url").min(),
+        pl.len().alias("rows"),
+        snippet_length=text_length(pl.col("snippet").first()),
+    )
+    # Vague records have too little content to identify a document: equal ones are not one document.
+    is_known = has_item_id(attributes, list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
+    vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
+    frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
+    of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
+    return Records(frame, of_row["record"], attributes, trusted)
+
+
+def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
+    """Return whether a record has an item id of one of the types that `list_types` gives for its own."""
+    found = pl.lit(False)
+    for kind in TYPES:
+        names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
+        if names:
+            found = found | ((pl.col("type") == kind) & pl.any_horizontal(pl.col(names).is_not_null()))
+    return found
+
+
+def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
+    """Return whether different documents share a doc_id, as when each search numbers its results 1, 2, 3.
+
+    They differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
+    """
+    one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
+    named = pl.col("type").is_in(NAMED_BY_URL)
+    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
+    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
+    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)

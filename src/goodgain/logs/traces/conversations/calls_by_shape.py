@@ -1,0 +1,397 @@
+"""Finds calls of tools in any JSON by the keys of its objects, and pairs them with their answers."""
+
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+from msgspec import Struct, field
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.expected_values import id_or_none
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.logs.traces.tool_outputs.outcomes import is_nothing_found
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, normalise_keys
+from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
+from goodgain.logs.traces.tools import ChosenTools, extract_queries
+from goodgain.options import spell
+
+#: The keys of a call and of its answer, the best first, in lower case and without punctuation.
+_TOOLS = ("toolname", "tool", "functionname", "function", "name", "action")
+_ARGUMENTS = (
+    *("args", "arguments", "input", "parameters", "params", "actioninput", "toolinput", "toolargs", "toolarguments"),
+    *("kwargs", "query", "queries", "searchquery"),
+)
+_OUTPUTS = (
+    *("results", "documents", "result", "output", "observation", "observations", "tooloutput", "toolresult"),
+    *("toolresponse", "response", "content"),
+)
+_IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid", "id", "runid")
+_ERRORS = ("error", "iserror", "errormessage", "toolerror")
+#: The keys that say what an object is, and values of them in lower case and without punctuation.
+KINDS = ("type", "event", "kind", "role", "from")
+_ANSWER = re.compile(
+    r"(on)?(tool|function)?(call)?(result|response|output|return|end|finished|observation)s?|tool|function"
+)
+_CALL = re.compile(r"(on)?(tool|function)(call|use|start|request|invocation)s?")
+#: Outputs that stand beside a call in an object, not in it.
+_BESIDE = tuple(name for name in _OUTPUTS if name not in ("content", "response"))
+_AGENTS = {"assistant", "assistantmessage", "ai", "aimessage", "agent", "agentmessage", "model", "bot", "gpt"}
+_USERS = {"user", "usermessage", "human", "humanmessage"}
+#: Pieces of a stream.
+_PIECE = re.compile("chunk|delta|partial")
+_TEXTS = ("content", "text", "message", "value")
+#: Fields that may hold JSON as text.
+_JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
+#: A name is one line, and not a sentence of 80 characters.
+_NAME = re.compile(r"(?=.{1,80}$).*\S.*")
+#: LangChain's events.
+_EVENT = re.compile(r"on_(tool|retriever|chat_model|llm|chain|prompt|parser)_(start|stream|end|error)")
+
+Object = dict[str, Any]
+#: The keys and positions that lead to a value.
+Place = tuple[str | int, ...]
+Holders = tuple[tuple[Place, Object], ...]
+
+
+class Found(Struct):
+    """A call, an answer, a text of the user, or traces that a known format read.
+
+    Attributes:
+        holders: the objects around it with their places, the outermost first, and its own.
+        ids: the ids of a call, or of an answer and its call.
+        is_sure: the object names itself a call or an answer, or has the id of a call.
+        is_apart: the answer of the call is another object.
+        tool, output, failed: an answer, which may name its tool.
+        perhaps: the key of what may be the output of an answer.
+        text: a text of the user; empty for a text of the agent, which ends its work.
+        query: what tells its query apart from others; None: unknown.
+    """
+
+    place: Place
+    holders: Holders
+    call: ToolCall | None = None
+    ids: tuple[str, ...] = ()
+    is_sure: bool = False
+    is_apart: bool = False
+    tool: str | None = None
+    output: Any = UNANSWERED
+    failed: bool = False
+    perhaps: str = ""
+    text: str | None = None
+    traces: list[Trace] = field(default_factory=list)
+    query: Any = None
+
+
+class _Fields:
+    """The fields of an object by the meaning of their keys."""
+
+    def __init__(self, item: Object) -> None:
+        self.item = item
+        self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
+
+    def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
+        return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
+
+    def find(self, names: Collection[str]) -> tuple[str | None, Any]:
+        """Return the first of these keys with a value, and the value; if all are null, the first key."""
+        held = self.select(names)
+        return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
+
+    @property
+    def kind(self) -> str:
+        """What the object says it is, as a key is spelt; empty if it does not say."""
+        kinds = (normalise_key(value) for key in KINDS if isinstance(value := self.item.get(key), str))
+        return next(filter(None, kinds), "")
+
+    @property
+    def tool(self) -> str | None:
+        names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
+        return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
+
+    def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
+        return tuple(filter(None, (id_or_none(value) for _, value in self.select(names))))
+
+    @property
+    def failed(self) -> bool:
+        """Whether the object has an error, other than that a search found nothing."""
+        error = self.find(_ERRORS)[1]
+        return error not in (None, "", False, {}, []) and not (isinstance(error, str) and is_nothing_found(error))
+
+
+class CallFinder:
+    """Finds what `Found` describes in a value, and pairs it.
+
+    `locate` returns a place in words, `read_known` the traces of a value that a known format claims, or None.
+    """
+
+    def __init__(
+        self, locate: Callable[[Place], str], is_search: ChosenTools,
+        read_known: Callable[[Any, Place], list[Trace] | None], not_understood: Callable[[str, str, str], None],
+    ) -> None:  # fmt: skip
+        self._locate, self._is_search, self._is_named = locate, is_search, not is_search.is_default
+        self._read_known, self._not_understood = read_known, not_understood
+
+    def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
+        """Return what a list or object holds, in its order."""
+        if isinstance(value, dict):
+            holders = (*holders, (place, value))
+        if (traces := self._read_known(value, place)) is not None:
+            return [Found(place, holders, traces=traces)]
+        if isinstance(value, dict):
+            return self._find_in_object(_Fields(value), place, holders)
+        members = enumerate(_read_events(value))
+        return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
+
+    def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
+        if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
+            value = parse_if_json(value)
+        return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
+
+    def _find_fields(
+        self, own: _Fields, skipped: Collection[str | None], place: Place, holders: Holders
+    ) -> list[Found]:
+        kept = ((key, value) for key, value in own.item.items() if key not in skipped)
+        return [one for key, value in kept for one in self._find_inner(value, (*place, key), holders)]
+
+    def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
+        item, at, tool = own.item, self._locate(place), own.tool
+        if _PIECE.search(own.kind):
+            return []  # the whole call comes later
+        fields, key = _find_call_fields(own)
+        arguments_key, arguments = fields.find(_ARGUMENTS)
+        if isinstance(arguments, dict) and "properties" in arguments:
+            return []  # the definition of a tool
+        output_key, output = own.find(_OUTPUTS)
+        if output_key is None and fields is not own:
+            output_key, output = key, fields.find(_OUTPUTS)[1]
+        says_answer, refers = _ANSWER.fullmatch(own.kind) is not None, bool(own.ids(_IDS[:-2]))
+        if own.kind in _USERS:
+            text_key, text = own.find(_TEXTS)
+            skipped = [text_key] if isinstance(text, str) else []
+            spoken = Found(place, holders, text=tree.message_text(text))
+            return [spoken, *self._find_fields(own, skipped, place, holders)]
+        if tool is not None and arguments_key is not None:
+            call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
+            call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
+            call.perhaps = _find_perhaps(own, (arguments_key, key))
+            is_search = self._is_search(tool)
+            skipped = [arguments_key, key, output_key if is_search else None]
+            inner = self._find_fields(own, skipped, place, holders)
+            if output_key is not None and not is_search and not self._is_named:
+                held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
+                self._check_output(call, (*place, output_key), held)
+            inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
+            if inside is not None and is_search:
+                twice = f"{at}: the search {tool} holds the search {inside.tool} ({inside.at})"
+                raise InputError(f"{twice}; name the one that counts with {spell('tools')}")
+            is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
+            return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
+        if output_key is not None and (says_answer or refers or tool is not None):
+            is_sure = says_answer or refers
+            answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
+            answer.output = tree.or_unanswered(output)
+            return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
+        if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
+            answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
+            return [answer, *self._find_fields(own, [], place, holders)]
+        output_key, output = own.find(_BESIDE)
+        inner = self._find_fields(own, [output_key], place, holders)
+        if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
+            return [Found(place, holders, text="")]
+        return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
+
+    def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
+        """Refuse a search in the output of another tool: an agent may have made it, or a page may claim so."""
+        for one in found:
+            if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
+                raise InputError(
+                    f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
+                    f"it, name the tools that search with {spell('tools')}"
+                )
+
+    def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
+        """Give an object's output to the call in it, or a list of outputs to its calls; else look inside the output."""
+        waiting = [one for one in inner if one.call is not None and not one.call.answered]
+        answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
+        if not waiting or output is None or len(answers) != len(waiting):
+            return self._find_inner(output, place, holders)
+        for one, answer in zip(waiting, answers, strict=True):
+            assert one.call is not None
+            one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
+        return []
+
+    def is_certain(self, one: Found) -> bool:
+        """Return whether something is a call, and does not only look like one; a search with a query is."""
+        if (call := one.call) is None:
+            return bool(one.traces)
+        asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
+        return one.is_sure or call.answered or asks
+
+    def pair(self, found: list[Found]) -> list[Found]:
+        """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
+
+        Ids may restart in each query. An answer of an unknown query belongs to any.
+        """
+        kept: list[Found] = []
+        by_id: dict[tuple[Any, str], Found] = {}
+        unanswered: list[Found] = []
+        guesses: list[tuple[Found, list[Found]]] = []
+        for one in found:
+            named = [by_id[one.query, name] for name in one.ids if (one.query, name) in by_id]
+            if one.call is not None:
+                copy = next((other.call for other in named if other.call and _is_copy(other.call, one.call)), None)
+                if copy is not None:
+                    copy.arguments = copy.arguments or one.call.arguments
+                    self._answer(copy, one.call.output, one.place, failed=one.call.failed)
+                    continue
+                by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
+                unanswered.append(one)
+            elif one.perhaps and not named:
+                continue
+            elif one.text is None and not one.traces:
+                waiting: list[Found] = []
+                if not named:
+                    unanswered = [other for other in unanswered if other.call and not other.call.answered]
+                    waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
+                    waiting = [other for other in waiting if one.query in (None, other.query)]
+                if not named and not waiting:
+                    if one.is_sure and (one.tool is None or self._is_search(one.tool)):
+                        self._not_understood("answer without a call", self._locate(one.place), "a call before it")
+                    continue
+                guesses += [(one, waiting)] if len(waiting) > 1 else []
+                asked = (named or waiting)[0]
+                if asked.call and not asked.call.answered:
+                    asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
+                if asked.call:
+                    self._answer(asked.call, one.output, one.place, failed=one.failed)
+            kept.append(one)
+        for answer, waiting in guesses:
+            if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
+                raise InputError(
+                    f"{self._locate(answer.place)}: the answer could belong to several calls; {left[0]} has none; "
+                    "write the searches in the format jsonl"
+                )
+        return [one for one in kept if one.call is None or self.is_certain(one)]
+
+    def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
+        """Answer a call. An answer may be sent twice, in another form or without its text; a search has no other one."""
+        if not call.answered:
+            call.output, call.failed = output, failed
+        elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
+            raise InputError(
+                f"{self._locate(place)}: the search {call.tool} with this id has another answer too ({call.at}); give each call "
+                "its own id, leave out one of the answers, or write the searches in the format jsonl"
+            )
+
+
+def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
+    """Return the fields with the arguments and output of a call: an object's own, or of the one object in it that has them.
+
+    `{"tool": "search", "state": {"input": ..., "output": ...}}`. With the key of the inner object.
+    """
+    if own.tool is None or own.find(_ARGUMENTS)[0] is not None or _ANSWER.fullmatch(own.kind):
+        return own, None
+    named = own.find(_TOOLS)[1]
+    for key, value in own.item.items():
+        if isinstance(value, dict):
+            inner = _Fields(value)
+            if (inner.tool is None or value is named) and inner.find(_ARGUMENTS)[0] is not None:
+                return inner, key
+    return own, None
+
+
+def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
+    """Return the key of an object whose value may be an output, although it is none that is read; empty if there is none."""
+    held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
+    return next((key for key, value in held if value not in (None, "", [], {})), "")
+
+
+def _is_copy(one: ToolCall, other: ToolCall) -> bool:
+    """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
+    asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
+    return one.tool == other.tool and (not asked or not again or asked == again)
+
+
+def _read(output: Any) -> Any:
+    """Return an answer in one form: as a text or as parts with this text, as JSON or as its text."""
+    if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
+        output = tree.message_text(output)
+    return parse_if_json(output)
+
+
+def find_opening(value: Any) -> str:
+    """Return what the user says at the beginning of a list of messages, first or after the system; empty for others."""
+    said = []
+    for item in tree.objects_in(value):
+        kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
+        if kinds & _USERS:
+            said.append(tree.message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
+        elif said or not kinds & {"system", "systemmessage", "developer"}:
+            break
+    return "\n".join(filter(None, said))
+
+
+def _read_events(members: list[Any]) -> list[Any]:
+    """Return a list with calls and answers in place of LangChain's events of tools (`astream_events`), and None for others.
+
+    A run id joins a call and its answer. A call below another tool is in its `children`; a retriever below a tool counts
+    instead of the tool. Events of models and chains repeat the calls. A list without events of tools is unchanged.
+    """
+    events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
+    calls = {
+        index: kinds for index, kinds in events.items() if kinds[0] in ("tool", "retriever") and kinds[1] != "stream"
+    }
+    if not calls:
+        return members
+    tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
+    parents = {index: members[index].get("parent_ids") for index in calls}  # the outermost first
+    above = {
+        index: [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+        for index, runs in parents.items()
+    }
+    replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
+    made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
+    begun: dict[Any, Any] = {}
+    for index, (_, stage) in calls.items():
+        run = members[index]["run_id"]
+        if run in replaced:
+            continue
+        call = _make_event_call(members[index], stage, has_begun=run in begun)
+        begun.setdefault(run, call)
+        holder = next((begun[parent] for parent in reversed(above[index]) if parent in begun), None)
+        if holder is None:
+            made[index] = call
+        else:
+            holder.setdefault("children", []).append(call)
+    return made
+
+
+def _read_event_kind(member: Any) -> tuple[str, str] | None:
+    """Return what an event is about, such as a tool, and its stage; None for other values."""
+    if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
+        return None
+    found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
+    return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
+
+
+def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
+    """Return a call with its answer, or the answer alone if the call has begun."""
+    made = {key: value for key, value in event.items() if key not in ("event", "data")}
+    made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
+    if stage != "start":
+        made["output"], made["error"] = _read_event_output(event["data"])
+    return made
+
+
+def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the output in an event, and the error; of a tool's message, the artifact or else the content."""
+    if (error := data.get("error")) is not None:
+        return "", error
+    output = data.get("documents") if data.get("output") is None else data["output"]
+    message = unwrap_langchain(tree.object_or_empty(output))
+    if message.get("type") != "tool":
+        return output, None
+    content = message.get("content")
+    return message.get("artifact") or content, content if message.get("status") == "error" else None

@@ -1,0 +1,349 @@
+"""The queries of a log read by its shape: what tells them apart, and which of what was found belongs to each."""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from goodgain.files.json_text import loads
+from goodgain.logs.dedup.document_types import snake_case
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
+from goodgain.logs.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, find_id, format_place, id_or_none
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
+
+#: The fields of a record with the query's id, the best first, then those with a conversation's.
+_QUERY_IDS = (
+    *(*QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
+    *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
+)
+#: Fields of steps and events: objects with one of them are parts of one trace.
+_OF_STEPS = {
+    *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
+    *("timestamp", "time", "thought"),
+}
+#: The fields of a record with its question, and those that are never arguments of a call.
+QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
+ASKED = ("question", "user_query")
+#: Fields and kinds of a record that is one step or event.
+_OF_PARTS = re.compile("(step|turn|iteration|iter|round|hop)(number|num|no|id|index|idx)?|observation|thought")
+_SPEAKER = "ai|agent|assistant|model|llm|user|human|tool|function|action"
+_PART = re.compile(
+    rf"(on)?({_SPEAKER})?(message|call|step|turn|event|action|observation|result|response|output|use|start|end)s?|{_SPEAKER}"
+)
+#: The last word of a key that names a part of a run: a step, an agent, or a list of what was said or done.
+_PART_WORDS = {
+    *("step", "turn", "iteration", "iter", "round", "hop", "stage", "phase", "node", "span", "event", "message", "msg"),
+    *("call", "toolu", "tool", "function", "action", "observation", "thought", "subquestion", "subquery", "subtask"),
+    *("agent", "subagent", "assistant", "model", "llm", "ai", "system", "user", "human", "planner", "researcher"),
+    *("searcher", "retriever", "worker", "executor", "writer", "supervisor", "orchestrator", "manager", "coordinator"),
+    *("router", "judge", "critic", "grader", "evaluator", "verifier", "reviewer"),
+    *("history", "conversation", "transcript", "trajectory", "trace", "log", "input", "output", "response", "result"),
+}
+#: What follows the last word of a key: its number, letter or hash, as in `step2`, `agent_a`, `call-1f9c`.
+_NUMBER = re.compile(r"(?<=[a-z])[\W_]*\d+$|[\W_]([a-z]|[0-9a-z]*\d[0-9a-z]*)$", re.IGNORECASE)
+#: An id: a word for a query with its number, or a text with three digits. No date, time in seconds, or address.
+_QUERY_ID = re.compile(
+    r"(?!.*(20\d\d-?\d\d-?\d\d|://)|1\d{9})"
+    r"((q|query|question|task|instance|example|problem|topic|case)(id)?[\W_]*\d+|(\D*\d){3}.*)",
+    re.IGNORECASE,
+)
+_LONGEST_ID = 200
+
+
+class Key(NamedTuple):
+    """The place of a query's record, what tells the query apart, and its id and the name of its run, if the log has them."""
+
+    place: Place
+    query: Any = None
+    query_id: str | None = None
+    trial: str | None = None
+
+
+def split_traces(one: Found) -> list[Found]:
+    """Return the traces of a list that a known format read, each with its own record."""
+    if len(one.traces) < 2:
+        return [one]
+    records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
+    return [
+        Found(place, (*one.holders, *[(place, trace.record)] * isinstance(trace.record, dict)), traces=[trace])
+        for place, trace in records
+    ]
+
+
+class FoundQuery(Struct):
+    """What was found of one query, its first record, and the questions of all its records."""
+
+    key: Key
+    record: Any = None
+    members: list[Found] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def question(self) -> str:
+        """What the record asks; a record that is itself a call has arguments with the same names."""
+        is_call = any(one.call and one.place == self.key.place for one in self.members)
+        return find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
+
+
+def tell_queries_apart(
+    calls: list[Found], locate: Callable[[Place], str], source: Source
+) -> Callable[[Found], Key | None]:
+    """Return what finds the key of a query.
+
+    An id that all calls have around them tells queries apart; else the question of records that are calls; else records
+    under the keys of an object; else records in a list with a question, or with lists of calls; else several ids in metadata.
+    """
+    if not calls:
+        return lambda one: Key(())
+    given = [source.query_path] if source.query_path else []
+    for name in given if source.query_path.startswith("/") else (*given, *_QUERY_IDS):
+        find_id = partial(_find_id, name=name)
+        if all(map(find_id, calls)):
+            source.summary.ids_from = source.summary.ids_from or name
+            # The lists of records that have a list of calls each and are not parts of a query.
+            records = [(one, key.place) for one in calls if (key := find_id(one)) and has_list(one, key.place)]
+            whole = {place[:-1] for one, place in records if not is_part(dict(one.holders)[place])}
+            return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
+    if all((key := _find_by_question(one)) and not has_list(one, key.place) for one in calls):
+        return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
+    keyed = _find_keyed_records(calls)
+    if not keyed.places and (level := _find_level(calls)):
+        return lambda one: (
+            Key(one.place[:level], one.place[:level], None, _find_trial(one)) if _is_below(one, level) else None
+        )
+    for name in () if keyed.places else map("metadata.{}".format, _QUERY_IDS):
+        keys = [_find_id(one, name) for one in calls]
+        if all(keys) and len({key.query for key in keys if key}) > 1:
+            source.summary.ids_from = source.summary.ids_from or name
+            return partial(_find_id, name=name)
+    if keyed.doubtful and not source.query_path:
+        shown = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
+        source.summary.count("doubtful_keys", f"{shown} in {format_place(locate(keyed.place))}")
+    return partial(_find_by_key, places=keyed.places)
+
+
+def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
+    """Group what was found; records without any call in the same lists, or under keys that are ids, are queries too."""
+    groups: dict[Any, FoundQuery] = {}
+    records: dict[Place, Any] = {}
+    for one in found:
+        key = find_key(one)
+        if key is None and len(groups) == 1:
+            next(iter(groups.values())).members.append(one)
+        elif key is not None:
+            if key.place not in records:
+                records[key.place] = dict(one.holders).get(key.place) or _follow(value, key.place)
+            record = records[key.place]
+            group = groups.setdefault(key.query, FoundQuery(key, record))
+            group.members.append(one)
+            group.asked.append(find_question(record, ASKED))
+    for list_place in {place[:-1]: None for place in records if place}:
+        beside = _follow(value, list_place)
+        members = beside.items() if isinstance(beside, dict) else enumerate(beside if isinstance(beside, list) else ())
+        for index, record in members:
+            place = (*list_place, index)
+            if place in records or not isinstance(record, (dict, list)):
+                continue
+            key = find_key(Found((*place, ""), ((place, record),) if isinstance(record, dict) else ()))
+            if key is not None and (key.query_id == index or (isinstance(beside, list) and find_question(record))):
+                groups.setdefault(key.query, FoundQuery(key, record))
+    return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
+
+
+def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
+    asked = [text for group in groups if (text := group.key.query_id or group.question)]
+    return len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
+
+
+def _find_id(one: Found, name: str) -> Key | None:
+    """Return the place of the innermost object around a call that has an id, and the id."""
+    for place, holder in reversed(one.holders):
+        if (query_id := id_or_none(tree.follow_path(holder, name))) is not None:
+            return Key(place, query_id, query_id)
+    return None
+
+
+def _find_by_question(one: Found) -> Key | None:
+    """Return the place of the outermost object around a call that has a question, and the question."""
+    place, holder = next(((place, holder) for place, holder in one.holders if find_question(holder)), ((), None))
+    asked = find_question(holder, ASKED)
+    return Key(place, asked) if asked else None
+
+
+def _is_below(one: Found, level: int) -> bool:
+    return len(one.place) + bool(one.traces) > level
+
+
+def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
+    """Return which of these places holds a call, with its last key as the id; without places all calls are of one query."""
+    place = one.place[: len(next(iter(places), ()))]
+    return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
+
+
+def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
+    """Return the key that `find` returns: whole records are queries of their own, and so are several runs of a query."""
+    if (key := find(one)) is None:
+        return None
+    is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
+    trial = _find_trial(one) if of_runs else None
+    return key._replace(query=(key.query, trial, key.place if is_whole else None), trial=trial)
+
+
+def _find_trial(one: Found) -> str | None:
+    """Return the name of the run that the innermost object around a call names; None if there is none."""
+    values = (
+        find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
+        for place, holder in reversed(one.holders)
+    )
+    return next(filter(None, values), None)
+
+
+def _find_level(calls: list[Found]) -> int:
+    """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
+    levels = range(1, min(len(one.place) for one in calls) + 1)
+    lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
+    held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
+    unasked = {level for one, level, record in held if not (_is_below(one, level) and find_question(record))}
+    of_steps = {
+        level
+        for one, level, record in held
+        if not one.traces and not (has_list(one, one.place[:level]) and _OF_STEPS.isdisjoint(record))
+    }
+    return next((level for without in (unasked, of_steps) for level in lists if level not in without), 0)
+
+
+def _follow(value: Any, place: Place) -> Any:
+    for key in place:
+        if isinstance(value, str):
+            value = loads(value)  # a field that holds JSON as text
+        if isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+class _KeyedRecords(NamedTuple):
+    """The places of records under keys that are queries' ids; else the place and keys of records that may be some."""
+
+    places: frozenset[Place] = frozenset()
+    place: Place = ()
+    doubtful: tuple[str, ...] = ()
+
+
+def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
+    """Return the records of the outermost object whose values are queries, or may be: `{"q1": record, "q2": record}`.
+
+    An object inside a record with a question has none: the question is that of the query.
+    """
+    doubt, is_asked = _KeyedRecords(), False
+    for place, held in calls[0].holders:
+        holds_all = all(one.place[: len(place)] == place != one.place for one in calls)
+        if not holds_all or find_question(held, ASKED):
+            break
+        is_asked = is_asked or find_question(held) != ""
+        found = _judge_records(held, place, calls, is_asked=is_asked)
+        if found.places:
+            return found
+        doubt = found if found.doubtful else doubt
+    return doubt
+
+
+def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
+    """Return which values of an object are queries, or which may be.
+
+    `is_asked`: a field of an object around them may be the question of all.
+    """
+    searching = {str(one.place[len(place)]): None for one in calls}
+    alike = _select_alike(held, searching)
+    ids = _select_ids(key for key, value in held.items() if isinstance(value, (dict, list)))
+    if max(len(alike), len(ids)) < 2 or _are_groups(alike.values()):
+        return _KeyedRecords()
+    openings = {key: next(filter(None, map(find_opening, _lists_of(value))), "") for key, value in alike.items()}
+    questions = {key: text for key, value in alike.items() if (text := find_question(value, ASKED) or openings[key])}
+    differ = searching.keys() <= questions.keys() and 1 < len(questions) == len(set(questions.values()))
+    are_several = len(searching) > 1
+    are_named = searching.keys() <= ids and len(ids) > 1
+    have_lists = all(has_list(one, one.place[: len(place) + 1]) for one in calls)
+    asked = [text for key in ids if (text := find_question(held[key], ASKED))]
+    are_runs = len(asked) > 1 and len(set(asked)) == 1
+    are_parts = _are_parts(alike, {*searching, *questions})
+    if not (are_parts or is_asked):
+        if are_named and have_lists and not are_runs:
+            return _KeyedRecords(frozenset((*place, key) for key in ids), place)
+        if differ and are_several:
+            return _KeyedRecords(frozenset((*place, key) for key in questions), place)
+    are_objects = any(isinstance(value, dict) for value in alike.values())
+    are_numbered = all(re.search(r"\d", key) for key in searching)
+    are_like_records = are_several and have_lists and (are_objects or are_numbered)
+    is_doubtful = differ and are_several if are_parts else are_named or differ or are_like_records
+    return _KeyedRecords(frozenset(), place, tuple(alike)) if is_doubtful else _KeyedRecords()
+
+
+def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
+    """Return the values of an object that are like those with calls: all lists, or all objects that share a field."""
+    values: list[Any] = [held.get(key) for key in searching]
+    if all(isinstance(value, list) for value in values):
+        return {key: value for key, value in held.items() if isinstance(value, list)}
+    if not all(isinstance(value, dict) for value in values):
+        return {}
+    shared = set(values[0]).intersection(*values)
+    return {key: value for key, value in held.items() if isinstance(value, dict) and not shared.isdisjoint(value)}
+
+
+def _are_groups(values: Iterable[Any]) -> bool:
+    """Return whether one of the values holds a list of records with questions, and has none itself."""
+    lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
+    return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
+
+
+def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
+    """Return whether the values are parts of one run: their keys or fields say so, or one names the key of another."""
+    records = [value for value in alike.values() if isinstance(value, dict)]
+    named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
+    names_other = (value in alike and alike[value] is not record for value, record in named)
+    return any(map(_names_part, keys)) or any(map(is_part, records)) or any(names_other)
+
+
+def _names_part(key: str) -> bool:
+    """Return whether a key names a part of a run; a user with a number is a person."""
+    name = _NUMBER.sub("", key)
+    word = snake_case(name).rpartition("_")[2]
+    is_person = word in ("user", "human") and name != key
+    return not is_person and not {word, word.removesuffix("s")}.isdisjoint(_PART_WORDS)
+
+
+def _select_ids(keys: Iterable[str]) -> set[str]:
+    """Return the keys that are ids of queries: of one form, and not the positions in a list."""
+    short = [key for key in keys if len(key) <= _LONGEST_ID]
+    ids = {key for key in short if _QUERY_ID.fullmatch(key)}
+    if any(map(str.isdecimal, ids)):
+        ids |= set(filter(str.isdecimal, short))
+    numbers = [int(key) for key in ids if key.isdecimal()]
+    are_positions = len(numbers) == len(ids) and max(numbers, default=0) - min(numbers, default=0) < 2 * len(ids)
+    beginnings = {re.split(r"\d", key, maxsplit=1)[0] for key in ids}
+    has_one_form = len(beginnings) == 1 or len(set(map(len, ids))) == 1
+    return ids if has_one_form and not are_positions else set()
+
+
+def _lists_of(value: Any) -> list[Any]:
+    members = value.values() if isinstance(value, dict) else [value]
+    return [member for member in members if isinstance(member, list)]
+
+
+def find_question(record: Any, names: Iterable[str] = QUESTIONS) -> str:
+    texts = (record.get(name) for name in names) if isinstance(record, dict) else ()
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def has_list(one: Found, place: Place) -> bool:
+    return bool(one.traces) or any(isinstance(key, int) for key in one.place[len(place) :])
+
+
+def is_part(record: Any) -> bool:
+    kinds = (normalise_key(kind) for name in KINDS if isinstance(kind := record.get(name), str))
+    return any(map(_PART.fullmatch, kinds)) or any(_OF_PARTS.fullmatch(normalise_key(name)) for name in record)

@@ -1,0 +1,241 @@
+"""Walks the records of a log: finds objects with their places, messages, calls and ids.
+
+A function that meets a value of another type raises an InputError, which names the place.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from typing import Any, TypeVar
+
+import msgspec
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.logs.dedup.document_types import snake_case
+from goodgain.logs.traces.expected_values import (
+    OF_METADATA,
+    expect_id,
+    expect_list,
+    expect_object,
+    expect_text,
+    format_place,
+    unexpected_value,
+)
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall
+from goodgain.logs.traces.tool_outputs.result_objects import join_texts
+from goodgain.options import spell
+
+T = TypeVar("T")
+#: An object and its place in the log.
+Placed = tuple[dict[str, Any], str]
+
+#: Types of parts of a message that hold neither a call nor a result, in any format.
+PLAIN_PARTS = {
+    *("text", "image", "image_url", "input_audio", "audio", "video", "video_url", "audio_url", "file", "document"),
+    *("thinking", "redacted_thinking", "reasoning", "refusal"),
+}
+#: The value of a missing field; None is a possible value.
+ABSENT = object()
+#: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
+_MESSAGE_KEYS = (
+    *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
+    *("completion", "transcript", "rollout", "response", "output", "steps"),
+)
+_SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
+
+
+def read_records(source: Source) -> Iterator[tuple[Any, str]]:
+    """Yield the records of a file with their places: the members of a list, or one value per line."""
+    for value, at in source.documents():
+        if isinstance(value, list):
+            yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
+        else:
+            yield value, at
+
+
+def walk(members: Any, at: str) -> Iterator[Placed]:
+    """Yield the objects in a list with their places; none for null."""
+    for index, member in enumerate(expect_list(members, at)):
+        place = f"{at}/{index}"
+        yield expect_object(member, place), place
+
+
+def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
+    if not isinstance(record.get(key), list):
+        raise unexpected_value(f"{at}/{key}", f"a list of {key}", record.get(key))
+    return walk(record[key], f"{at}/{key}")
+
+
+def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
+    """Yield objects with their places; a row of them that is numbered under a key, each otherwise, in that order."""
+    for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
+        held = list(row)
+        numbers = [one.get(key) for one, _ in held]
+        yield from sorted(held, key=lambda one: one[0][key]) if is_numbered and len({*numbers}) == len(held) else held
+
+
+def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
+    return any(map(test, objects_in(members)))
+
+
+def objects_in(members: Any) -> list[dict[str, Any]]:
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
+def walk_parts(content: Any, at: str) -> Iterator[Placed]:
+    """Yield the parts of a message's content that are objects, with their places; plain values hold no call."""
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(part, (dict, list)):
+            yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
+
+
+def convert(record: Any, kind: type[T], at: str) -> T:
+    """Return a record as a struct. Fields that the struct does not have are ignored."""
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"{format_place(at)}: {error}; correct it, or leave out such traces with {spell('errors', 'skip')}"
+        ) from None
+
+
+def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
+    """Return a list and its path: the value itself, or the first of some paths in it that has one."""
+    if isinstance(value, list):
+        return value, ""
+    for path in paths:
+        if isinstance(held := follow_path(value, f"/{path}"), list):
+            return held, f"/{path}"
+    return None, ""
+
+
+def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
+    """Yield the objects of the list that `find_list` finds, with their places."""
+    members, path = find_list(value, *paths)
+    if not members:
+        raise unexpected_value(f"{at}{path}", expected, value)
+    yield from walk(members, f"{at}{path}")
+
+
+def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
+    """Return whether a value is a list of messages, or holds one, and a message satisfies `of`."""
+    key = find_message_key(value)
+    return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
+
+
+def find_messages(value: Any, at: str) -> Iterator[Placed]:
+    """Yield the messages of a record with their places: the record itself, or its list under a key for messages.
+
+    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content."""
+    key = find_message_key(value)
+    if key is not None:
+        prompt = value.get("prompt")
+        value, at = value[key], f"{at}/{key}"
+        if key != "messages" and isinstance(value, list) and any_object(prompt, is_message):
+            value, at = [*prompt, *value], f"{at} after prompt"
+    if not isinstance(value, list) or not value:
+        raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
+    yield from walk([_as_message(member) for member in value], at)
+
+
+def find_message_key(value: Any) -> str | None:
+    """Return the key of an object's messages: `messages`, else the first other one that holds some."""
+    if not isinstance(value, dict):
+        return None
+    if "messages" in value:
+        return "messages"
+    return next((key for key in _MESSAGE_KEYS if any_object(value.get(key), is_message)), None)
+
+
+def is_message(member: Any) -> bool:
+    """Return whether a value is a message of a chat: an object with a role, or a speaker as in ShareGPT."""
+    return isinstance(member, dict) and ("role" in member or {"from", "value"} <= member.keys())
+
+
+def _as_message(member: Any) -> Any:
+    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value unchanged."""
+    if not isinstance(member, dict) or "role" in member or not is_message(member):
+        return member
+    rest = {key: value for key, value in member.items() if key not in ("from", "value")}
+    speaker = member["from"]
+    if speaker == "function_call" and isinstance(member["value"], str):
+        with suppress(NotJSONError):
+            return {"role": "assistant", "content": None, "tool_calls": [{"function": loads(member["value"])}], **rest}
+    role = _SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else speaker
+    return {"role": role, "content": member["value"], **rest}
+
+
+def message_text(content: Any) -> str:
+    """Return the text of a message's content: the text itself, or the joined texts of its parts."""
+    return join_texts([content] if isinstance(content, dict) else content) or ""
+
+
+def read_call(
+    item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
+) -> ToolCall:
+    """Return the call in an item; `name`, `call_id` and `arguments` are its keys."""
+    tool = expect_text(item.get(name), f"{at}/{name}")
+    return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
+
+
+def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
+    """Return a call of OpenAI, with its tool and arguments under `function` or `custom`."""
+    is_custom = "custom" in call and "function" not in call
+    key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
+    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
+    made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
+    return made
+
+
+def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of the call it answers") -> str:
+    found = expect_id(item.get(key), f"{at}/{key}")
+    if found is None:
+        raise unexpected_value(f"{at}/{key}", what, found)
+    return found
+
+
+def expect_output(output: Any, at: str) -> Any:
+    """Return what a tool returned: text, parts or an object, UNANSWERED for null."""
+    if output is not None and not isinstance(output, (str, list, dict)):
+        raise unexpected_value(at, "text or parts", output)
+    return or_unanswered(output)
+
+
+def or_unanswered(output: Any) -> Any:
+    """Return an output; UNANSWERED for null, which most logs write for a call without an answer."""
+    return UNANSWERED if output is None else output
+
+
+def object_or_empty(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return a text that is not empty; None for anything else. For optional names and times."""
+    return value if isinstance(value, str) and value else None
+
+
+def get_either(record: dict[str, Any], camel: str) -> Any:
+    """Return the value of a key in camelCase or (logs of Python) in snake_case; None if there is none."""
+    return record[camel] if camel in record else record.get(snake_case(camel))
+
+
+def find_query_id(metadata: Any, at: str) -> str | None:
+    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in OF_METADATA) if isinstance(metadata, dict) else ()
+    return next(filter(None, ids), None)
+
+
+def follow_path(record: Any, path: str) -> Any:
+    """Return the value at a JSON pointer or a path of names with dots; ABSENT if there is none."""
+    keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
+    for key in keys:
+        key = key.replace("~1", "/").replace("~0", "~")
+        if isinstance(record, dict) and key in record:
+            record = record[key]
+        elif isinstance(record, list) and key.isdecimal() and int(key) < len(record):
+            record = record[int(key)]
+        else:
+            return ABSENT
+    return record

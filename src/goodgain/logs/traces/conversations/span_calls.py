@@ -1,0 +1,159 @@
+"""Reads calls from the spans of tools and retrievers, and decides which of two nested spans is the search."""
+
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, REMEDY, Attributes
+from goodgain.logs.traces.conversations.spans import Span, iterate_ancestors
+from goodgain.logs.traces.expected_values import expect_text
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall
+from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_output
+
+
+def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
+    """Return the spans that do not count as searches, by `id()`: retrievers with the tool that counts, tools with None.
+
+    The agent saw what its tool returned. The outermost tool with a list of its own counts, and not the retrievers below it.
+    If a model ran in a tool, only the innermost tool may count. Any other tool gives way to its retrievers. An agent between
+    the two also read what the retrievers found, so they count. Retrievers that the caller names as search tools count too.
+    """
+    with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
+    given_way: dict[int, Span | None] = {}
+    holders: set[int] = set()
+    for span in spans:
+        if span.kind != "RETRIEVER":
+            continue
+        above = list(iterate_ancestors(span, by_id))
+        given_way |= {id(one): None for one in above if one.kind == "TOOL"}
+        if source.is_search.find(read_retrieval(span, "").tool) is not None:
+            continue
+        agent = next((place for place, one in enumerate(above) if one.kind == "AGENT"), len(above))
+        tools = [one for one in above[:agent] if one.kind == "TOOL"]
+        for tool in [*(one for one in reversed(tools) if id(one) not in with_model), *tools[:1]]:
+            if id(tool) in holders or _has_own_list(source, tool, has_model=id(tool) in with_model):
+                holders.add(id(tool))
+                given_way[id(span)] = tool
+                break
+    return {key: tool for key, tool in given_way.items() if key not in holders}
+
+
+def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
+    """Return whether the output of a tool above a retriever is a list of results, and not text about them.
+
+    What a tool with a model below it says in text is an answer, even if it has links. A name that is not a search's is one
+    only with two or more results that have ids.
+    """
+    call = read_tool(tool, "")
+    is_text = isinstance(parse_if_json(call.output), str)
+    if call.output in (UNANSWERED, None, "") or (is_text and has_model):
+        return False
+    if not source.is_search(call.tool):
+        may_search = source.is_search.rule is not None and not has_model and not is_text
+        return may_search and source.is_search.find(call.tool) is None and looks_like_results(call.output, call.at)
+    try:
+        found = read_output(call.output, call.at)
+    except InputError:
+        return False
+    named = all(one.doc_id or one.url or one.title for one in found.results)
+    is_list = named or (len(found.results) > 1 and not is_text)
+    return found.status == "empty" or (found.status == "ok" and is_list)
+
+
+def name_in_summary(span: Span, above: Span | None) -> ToolCall:
+    """Return a call of the summary only: another span, such as the tool above, is the search."""
+    call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
+    below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
+    return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
+
+
+class StepFinder:
+    """Finds the step of each call: ids of calls and parents decide before time.
+
+    A call belongs to the model's answer that has its id. Else one that starts while another call of its parent runs is
+    parallel to that, even if a model began between them, unless this model called a tool of its name. Else it belongs to
+    the latest model.
+    """
+
+    def __init__(self) -> None:
+        self._by_call: dict[str, int] = {}
+        self._names: set[Any] = set()
+        self._ends: dict[int, int] = {}
+        self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
+
+    def add_model(self, span: Span, index: int) -> None:
+        """Report the span of a model, which begins the step of this index."""
+        made = span.attributes[CALLS]
+        self._ends[index] = span.end
+        self._by_call |= dict.fromkeys(made, index)
+        self._names = {call["name"] for call in made.values()}
+
+    def find(self, span: Span, latest: int) -> int:
+        end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
+        is_parallel = span.start < end and find_tool_name(span) not in self._names
+        index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
+        # Where a model "ends" after its calls begin, the ends of spans say nothing about what ran in parallel.
+        until = span.end if self._ends.get(index, 0) <= span.start else 0
+        self._running[span.trace_id, span.parent_id] = max(end, until) if index == running else until, index
+        return index
+
+
+def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
+    """Return whether a span is below one of the same call: an MCP server's tool below the agent's."""
+    if span.kind == "RETRIEVER":  # the agent saw the outer one's list
+        return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
+    name = find_tool_name(span)
+    return any(one.kind == "TOOL" and find_tool_name(one) == name and read_tool(one, "").answered for one in above)
+
+
+def read_retrieval(span: Span, remedy: str) -> ToolCall:
+    documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
+    name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
+    query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
+    found, spare = tree.or_unanswered(span.get("output.value")), tree.or_unanswered(None)
+    if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
+        value = parse_if_json(found)
+        wholes = tree.objects_in(value.get("documents") if isinstance(value, dict) else value)
+        if len(wholes) == len(documents) and any(document.get("id") is None for document in documents):
+            documents = [  # LangChain writes ids only in the span's output
+                {**{key: member for key, member in whole.items() if member is not None}, **document}
+                for document, whole in zip(documents, wholes, strict=True)
+            ]
+        found, spare = documents, found
+    failed = span.failed and not documents
+    remedy = span.attributes.get(REMEDY, remedy)
+    return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
+
+
+def read_documents(span: Span, name: str) -> list[Attributes]:
+    held = span.get_objects(name)
+    documents = [{key.removeprefix("document."): value for key, value in one.items()} for one in held]
+    for document in documents:
+        if isinstance(document.get("metadata"), str):
+            document["metadata"] = parse_if_json(document["metadata"])
+    return documents
+
+
+def find_tool_name(span: Span) -> Any:
+    """Return the name of a tool: from an attribute of its span, else the name of the span."""
+    return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+
+
+def read_tool(span: Span, remedy: str) -> ToolCall:
+    outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output"))
+    output = next((one for one in outputs if one is not None), None)
+    value = tree.object_or_empty(parse_if_json(output))
+    body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
+    # LangChain's instrumentation writes its message.
+    message = body if {"content", "tool_call_id"} <= body.keys() else {}
+    content, artifact = message.get("content"), message.get("artifact")
+    found = tree.or_unanswered(output if content is None else content)
+    first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
+    inputs = (span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args"))
+    arguments = next(filter(None, inputs), None)
+    return ToolCall(
+        expect_text(find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
+        failed=span.failed or message.get("status") == "error", remedy=remedy,
+    )  # fmt: skip

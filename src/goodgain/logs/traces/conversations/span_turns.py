@@ -1,0 +1,338 @@
+"""Reads turns, steps and searches from spans.
+
+A root span and all below it are a turn, a session is a conversation, a span of a model begins a step, and spans of tools and
+retrievers are calls.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import span_calls
+from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes
+from goodgain.logs.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
+from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
+from goodgain.logs.traces.expected_values import format_place, id_or_none
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+
+_SESSIONS = ("session.id", "gen_ai.conversation.id")
+#: Kinds of spans that hold results; and kinds that begin a turn only if the trace has no other root.
+_SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
+_LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
+#: Attributes kept of spans without results: they name the session or the query, or show a call of a database.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
+#: The attributes where `_drop_bodies` keeps what it read from a span, besides `CALLS`; no log uses these names.
+_MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
+#: Where the output of a span that is an object has the answer, the best first.
+_ANSWERS = ("output", "answer", "response", "content", "text", "result")
+#: The attributes with the tokens and the price of a span of a model.
+_USAGE_NAMES = {
+    "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    "cost": ("llm.cost.total", "gen_ai.usage.cost"),
+}
+_REMEDY = (
+    "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
+    "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
+)
+_NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
+#: An error names at most this many root spans, and this many characters of each.
+_SHOWN_NAMES, _SHOWN_NAME = 5, 40
+
+
+class _Root:
+    """A root span with all spans below it: one turn."""
+
+    def __init__(self, spans: list[Span], top: Span) -> None:
+        self.spans, self.top = spans, top
+        self.by_id = {(span.trace_id, span.span_id): span for span in spans}
+        # The turns of one trace are one conversation; any other root is a conversation by itself.
+        alone = top.trace_id + ("" if top.kind == "TURN" else f" {spans[0].span_id}")
+        #: Whether any span is, or may be, that of a model, tool, agent ...
+        self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
+        rooted = [top, *(span for span in spans if span is not top)]
+        sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
+        self.session = next(filter(None, sessions), None)
+        self.key = self.session or f"\0{alone}"
+        first = next((span for span in rooted[1:] if span.kind == "LLM"), top)
+        read = [_read_messages(top), _read_messages(first)]
+        self.history = {text for before, _ in read for text in before}
+        self.question = read[0][1] or read[1][1]
+
+    @cached_property
+    def query_id(self) -> str | None:
+        """The query's id in the metadata of the top, else of the first other span that has one."""
+        named = (
+            tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
+            for span in [self.top, *self.spans]
+        )
+        return next(filter(None, named), None)
+
+    @property
+    def answer(self) -> str | None:
+        """The final answer: the output of the top, else what the last span of a model says, after all calls of tools."""
+        last = self.select_kind("LLM")[-1:]
+        said = [self.top, *(span for span in last if not span.attributes[CALLS])]
+        return next(filter(None, (span.get(_ANSWER) for span in said)), None)
+
+    def select_kind(self, kind: str) -> list[Span]:
+        return [span for span in self.spans if span.kind == kind]
+
+
+def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
+    """Yield one trace per session; a root without a session is a trace by itself.
+
+    Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
+    """
+    sessions: dict[str, list[_Root]] = {}
+    for root in _select_agents(source, _find_roots(source, spans)):
+        sessions.setdefault(root.key, []).append(root)
+    for members in sessions.values():
+        members.sort(key=lambda root: root.spans[0].start)
+        queries: list[list[_Root]] = []
+        with source.handle_errors():
+            queries = _split_session(members)
+        for roots in queries:
+            with source.handle_errors():
+                turns = []
+                for index, root in enumerate(roots, start=1):
+                    answer, steps = root.answer if source.uses else None, _read_steps(source, root, remedy or _REMEDY)
+                    named, trace_id = root.query_id, root.top.trace_id
+                    turns.append(Turn(root.question, steps, index, named, answer=answer, trace_id=trace_id))
+                query_id = root.query_id or root.session or root.top.trace_id
+                outcomes = root.top.get(OUTCOMES)
+                yield Trace(turns, root.top.at, query_id=query_id, session_id=root.session, outcomes=outcomes)
+
+
+def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
+    """Return the roots among spans. A span whose parent is missing belongs to its trace's root."""
+    traces: dict[str, dict[tuple[str, str, int], Span]] = {}
+    for span in spans_read:
+        _drop_bodies(source, span)
+        of_trace = traces.setdefault(span.trace_id, {})
+        key = span.span_id, span.name, span.start
+        if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
+            span.end, span.failed = max(span.end, earlier.end), span.failed or earlier.failed
+            kept = {name: one for name, one in span.attributes.items() if one or name not in earlier.attributes}
+            span.attributes = {**earlier.attributes, **kept}
+        of_trace[key] = span
+    roots = []
+    for of_trace in traces.values():
+        # Spans that start together stay in the order of the file.
+        spans = sorted(of_trace.values(), key=lambda span: span.start)
+        turns = [span for span in spans if span.kind == "TURN"]
+        all_tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
+        tops: dict[str, Span] = {}
+        end = -1
+        for top in [span for span in all_tops if span.kind not in _LEAF_KINDS] or all_tops or spans[:1]:
+            if top.start > end:  # one that begins before the last one's end is a span without its parent
+                tops[top.span_id], end = top, top.end
+        by_id = {(span.trace_id, span.span_id): span for span in spans}
+        members: dict[str, list[Span]] = {span_id: [] for span_id in tops}
+        first = next(iter(tops))
+        for span in spans:
+            line = (one.span_id for one in (span, *iterate_ancestors(span, by_id))) if len(tops) > 1 else ()
+            members[next((span_id for span_id in line if span_id in tops), first)].append(span)
+        roots += [_Root(members[span_id], top) for span_id, top in tops.items()]
+    return roots
+
+
+def _drop_bodies(source: Source, span: Span) -> None:
+    """Keep only the needed attributes of a span without results, such as its messages and tool calls.
+
+    The bodies of model calls are most of a log, and would fill the memory until the last span is read.
+    """
+    if span.kind in _SEARCH_KINDS:
+        return
+    kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
+    if span.kind == "LLM" or span.parent_id is None:
+        kept[_MESSAGES] = _read_messages(span)
+        kept[_ANSWER] = _read_answer(span) if source.uses else None
+    if span.kind == "LLM":
+        kept[CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
+        given = {
+            field: next((value for key in keys if (value := span.get(key)) is not None), None)
+            for field, keys in _USAGE_NAMES.items()
+        }
+        kept[_USAGE] = read_usage(given) if source.costs else None
+    span.attributes = kept
+
+
+def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
+    """Return the roots with a span of a known kind; a web server's own (`GET /health`) are neither queries nor turns."""
+    others = [root for root in roots if not root.is_of_agent]
+    if others and len(others) == len(roots):
+        names = Counter(root.top.name or "without a name" for root in others)
+        shown = ", ".join(f"{name[:_SHOWN_NAME]!r} {count}" for name, count in names.most_common(_SHOWN_NAMES))
+        raise InputError(
+            f"{source.path}: none of its {sum(len(root.spans) for root in others)} spans is of a known kind (a model, tool, "
+            f"retriever, agent or chain); its root spans are {shown}; export the spans of the agent too, or write its "
+            "searches in the format jsonl"
+        )
+    for root in others:
+        source.summary.count("other_roots", f"{root.top.name[:40]!r} at {format_place(root.top.at)}")
+    return [root for root in roots if root.is_of_agent]
+
+
+def _split_session(roots: list[_Root]) -> list[list[_Root]]:
+    """Group the roots of a session: all as turns, or by the queries they name if none continues another."""
+    queries: dict[str | None, list[_Root]] = {}
+    for root in roots:
+        queries.setdefault(root.query_id, []).append(root)
+    pairs = ((earlier.question, later.history) for k, later in enumerate(roots) for earlier in roots[:k])
+    continued = any(question and question in history for question, history in pairs)
+    return [roots] if len(queries.keys() - {None}) < 2 or continued else list(queries.values())
+
+
+def _read_messages(span: Span) -> tuple[list[str], str]:
+    """Return the texts before the user's question, and the question, from a span's input."""
+    if _MESSAGES in span.attributes:
+        return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
+    messages = []
+    for message in span.get_objects("llm.input_messages"):
+        role, content = (message.get(f"message.{key}", message.get(key)) for key in ("role", "content"))
+        messages.append((str(role), tree.message_text(content)))
+    if not messages:
+        given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
+        held, _ = tree.find_list(given, "messages")
+        if held is None:
+            return [], given if isinstance(given, str) else ""
+        held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
+        for message in tree.objects_in(held):  # in one of the shapes that frameworks use in their root spans
+            body = message.get("data", message.get("kwargs", message))
+            body = body if isinstance(body, dict) else message
+            role = message.get("role", body.get("type", message.get("type")))
+            parts = [part.get("content") for part in tree.objects_in(body.get("parts"))]
+            messages.append((str(role), tree.message_text(parts or body.get("content"))))
+    asked = max((index for index, (role, _) in enumerate(messages) if role in ("user", "human")), default=None)
+    if asked is None:
+        return [], ""
+    return [text for _, text in messages[:asked] if text], messages[asked][1]
+
+
+def _read_answer(span: Span) -> str | None:
+    """Return the text of a span's output: a model's message, the last message of a list, or a text in an object."""
+    said = [tree.message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
+    given = tree.objects_in(parse_if_json(span.get("gen_ai.output.messages")))
+    said += [tree.message_text(part.get("content")) for one in given for part in tree.objects_in(one.get("parts"))]
+    if said := list(filter(None, said)):
+        return said[-1]
+    output = parse_if_json(span.get("output.value"))
+    held, _ = tree.find_list(output, "messages", "output/messages")
+    if isinstance(output, dict) and held is None:
+        output = next((output[key] for key in _ANSWERS if isinstance(output.get(key), (str, list, dict))), None)
+    last = held[-1] if held else output
+    for _ in range(2):  # LangChain's dumps have the message under data or kwargs
+        if isinstance(last, dict):
+            last = next((last[key] for key in ("data", "kwargs", "content", "parts") if key in last), None)
+    return tree.message_text(last) or None
+
+
+def _find_model_calls(span: Span) -> Iterator[Attributes]:
+    for index, message in enumerate(span.get_objects("llm.output_messages")):
+        calls: dict[str, Attributes] = {}
+        for key, value in message.items():
+            _, marked, rest = key.partition("tool_calls.")
+            number, _, field = rest.partition(".")
+            if marked:
+                calls.setdefault(number, {})[field.removeprefix("tool_call.")] = value
+        for number, call in calls.items():
+            if isinstance(name := call.get("function.name"), str):
+                call_id = call.get("id") or f"{span.span_id} {index} {number}"
+                yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
+    given = parse_if_json(span.get("gen_ai.output.messages"))
+    for index, message in enumerate(tree.objects_in(given)):
+        for place, part in enumerate(tree.objects_in(message.get("parts"))):
+            if part.get("type") == "tool_call" and isinstance(part.get("name"), str):
+                call_id = part.get("id") or f"{span.span_id} {index} {place}"
+                yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
+
+
+def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
+    by_id = root.by_id
+    given_way = span_calls.find_given_way(source, root.spans, by_id)
+    holders = {id(tool) for tool in given_way.values() if tool is not None}
+    finder = span_calls.StepFinder()
+    steps = [Step()]
+    retrievals: list[tuple[Span, ToolCall]] = []
+    tool_times: dict[int, tuple[int, int]] = {}
+    for span in root.spans:
+        above = tuple(iterate_ancestors(span, by_id))
+        asks_database = span.get("db.system") is not None
+        if span.unknown and not (asks_database and any(one.kind in ("TOOL", "RETRIEVER") for one in above)):
+            source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
+        if span.kind == "LLM":
+            seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
+            usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
+            finder.add_model(span, len(steps))
+            steps.append(Step(usage=usage))
+        index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
+        if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
+            steps[index].calls.append(span_calls.name_in_summary(span, given_way[id(span)]))
+        elif span.kind == "RETRIEVER" and not span_calls.is_inside_its_copy(span, above):
+            retrievals.append((span, span_calls.read_retrieval(span, remedy)))
+            steps[index].calls.append(retrievals[-1][1])
+        elif span.kind == "TOOL" and (id(span) in holders or not span_calls.is_inside_its_copy(span, above)):
+            calls = _read_invoked(source, root, span, remedy) or [span_calls.read_tool(span, remedy)]
+            if id(span) in holders:
+                calls[0].is_search = True
+            steps[index].calls += calls
+        elif span.kind == "RERANKER" and source.reranked and retrievals:
+            siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
+            replaced = siblings[-1] if siblings else retrievals[-1][1]
+            if documents := span_calls.read_documents(span, "reranker.output_documents"):
+                replaced.output, replaced.spare = documents, UNANSWERED
+        if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
+            begin, end = tool_times.get(index, (span.start, span.end))
+            tool_times[index] = min(begin, span.start), max(end, span.end)
+    for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
+        steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
+    _add_calls_without_spans(source, root, steps)
+    return steps
+
+
+def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
+    """Add the searches that models called and no span answers, if no call is known or all tool spans name their calls.
+
+    Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
+    """
+    answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
+    if any(step.calls for step in steps) and (not answered or "None" in answered):
+        return
+    made = {
+        call_id: (step, call)
+        for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
+        for call_id, call in span.attributes[CALLS].items()
+    }
+    for call_id, (step, call) in made.items():
+        if call_id not in answered and source.is_search(call["name"]):
+            step.calls.append(ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN))
+
+
+def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
+    """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
+    is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
+    above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
+    if not is_invoker or any(one is span for one in above):
+        return []
+    calls: list[ToolCall] = []
+    output = span.get("output.value")
+    values = [parse_if_json(output)]
+    while values:  # messages, perhaps in lists of lists
+        value = values.pop()
+        held = tree.object_or_empty(value)
+        origin = tree.object_or_empty(held.get("origin"))
+        if "result" in held and isinstance(name := origin.get("tool_name"), str):
+            call = ToolCall(name, span.at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
+            call.output, call.failed = tree.or_unanswered(held["result"]), held.get("error") is True
+            calls.append(call)
+        else:
+            values += reversed(value if isinstance(value, list) else held.values())
+    if output and not calls:
+        expected = "messages as JSON, each with a tool_call_result"
+        source.not_understood("output of several tools in one span", span.at, expected)
+    return calls

@@ -1,0 +1,228 @@
+"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse, Monocle.
+
+`translate` adds to a span's attributes the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
+`output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations.record_tree import objects_in
+from goodgain.logs.traces.expected_values import find_id
+from goodgain.logs.traces.tools import ToolPredicate
+
+Attributes = dict[str, Any]
+
+#: The attribute with the id of the call that a tool's span answers.
+CALL_ID = "tool_call.id"
+#: The attribute with the calls in a model's answer, by their ids; no log uses its name.
+CALLS = "goodgain.calls"
+#: The attribute with advice on how to record the results of a search; no log uses its name.
+REMEDY = "goodgain.remedy"
+#: The attribute of a Langfuse span whose kind was found by its name.
+BY_NAME = "goodgain.by_name"
+#: Names under which logs keep the id of a conversation, the best first.
+SESSIONS = (
+    *("session_id", "sessionId", "session.id", "thread_id", "threadId"),
+    *("conversation_id", "conversationId", "chat_id"),
+)
+#: Where Traceloop's instrumentation of frameworks keeps the query, the best first.
+_TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
+#: The number in `llm.input_messages.0.content`.
+_INDEX = re.compile(r"\d{1,5}")
+#: A limit against malicious logs: attributes nested deeper are not flattened.
+_MAX_DEPTH = 20
+#: How many times JSON text may be encoded in JSON text.
+_MAX_ENCODINGS = 3
+_TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+#: In place of the kind of a generic type: the span's name decides.
+BY_ITS_NAME = "by its name"
+#: Kinds that MLflow does not have in common with OpenInference.
+_MLFLOW_KINDS = {
+    **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
+    **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
+    "UNKNOWN": BY_ITS_NAME,  # a function without a given type
+}
+#: Types of Langfuse's observations.
+LANGFUSE_KINDS = {
+    **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
+    **dict.fromkeys(("SPAN", "EVENT"), BY_ITS_NAME),  # of old versions
+    "GENERATION": "LLM",
+}
+#: The kinds of Monocle's `span.type`. Types without a kind name a place, not an action.
+_MONOCLE_KINDS = {
+    **dict.fromkeys(("inference", "inference.framework"), "LLM"),
+    **dict.fromkeys(("agentic.tool.invocation", "agentic.mcp.invocation"), "TOOL"),
+    **dict.fromkeys(("agentic.turn", "agentic.request"), "TURN"),
+    **dict.fromkeys(("workflow", "generic", "http.process", "http.send"), ""),
+    "retrieval": "RETRIEVER",
+    "embedding": "EMBEDDING",
+    "agentic.invocation": "AGENT",
+    "agentic.delegation": "CHAIN",
+    "inference.modelapi": "CHAIN",  # below the span of the model
+}
+_MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: return it from a tool of the agent"
+
+
+def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown.
+
+    `is_search` decides by name on a span with a generic kind.
+    """
+    for prefix, vocabulary in _VOCABULARIES.items():
+        if any(key.startswith(prefix) for key in attributes):
+            start = vocabulary.metadata
+            held = [key for key in attributes if start and key.startswith(start)]
+            metadata = {key.removeprefix(start): attributes[key] for key in held}
+            _add(attributes, "metadata", metadata or None)
+            _add(attributes, "session.id", find_id(metadata, SESSIONS))
+            for ours, theirs in vocabulary.copies.items():
+                _add(attributes, ours, decode(attributes.get(theirs)))
+            return vocabulary.read(attributes, name, is_search)
+    return ""
+
+
+def decode(value: Any) -> Any:
+    """Return a value without its JSON encodings; other text is unchanged."""
+    for _ in range(_MAX_ENCODINGS):
+        if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
+            value = parse_if_json(value)
+    return value
+
+
+def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
+    """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
+    if isinstance(nested := attributes.get(name), list):
+        return list(map(_flatten, objects_in(nested)))
+    found: dict[int, Attributes] = {}
+    for key, value in attributes.items():
+        prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
+        index, _, field = rest.partition(".")
+        if not prefix and _INDEX.fullmatch(index) and field:
+            found.setdefault(int(index), {})[field] = value
+    return [found[index] for index in sorted(found)]
+
+
+def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
+    """Return nested objects and lists of calls as one object, with keys joined by dots. Metadata are not changed."""
+    flat: Attributes = {}
+    for key, member in value.items():
+        opens_list = key.endswith("tool_calls") and isinstance(member, list)
+        inner = dict(zip(map(str, range(len(member))), member, strict=True)) if opens_list else member
+        if isinstance(inner, dict) and depth and key != "metadata":
+            flat.update(_flatten(inner, f"{prefix}{key}.", depth - 1))
+        else:
+            flat[f"{prefix}{key}"] = member
+    return flat
+
+
+def _add(attributes: Attributes, name: str, value: Any) -> None:
+    if value is not None and attributes.get(name) is None:
+        attributes[name] = value
+
+
+def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
+    if attributes.get("ai.toolCall.name") is not None:
+        return "TOOL"
+    _add(attributes, "output.value", attributes.get("ai.response.text"))
+    operation = str(attributes.get("ai.operationId", name))
+    if operation.endswith((".doGenerate", ".doStream")):
+        calls = decode(attributes.get("ai.response.toolCalls"))
+        parts = [
+            {"type": "tool_call", "id": one.get("toolCallId"), "name": one.get("toolName"),
+             "arguments": one.get("input", one.get("args"))}
+            for one in objects_in(calls)
+        ]  # fmt: skip
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        _add(attributes, "gen_ai.input.messages", attributes.get("ai.prompt.messages"))
+        return "LLM"
+    if ".embed" in operation or ".doEmbed" in operation:
+        return "EMBEDDING"
+    return "CHAIN" if operation.startswith("ai.") else ""
+
+
+def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
+    given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
+    if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
+        output = output["output"]  # LangChain's tools; decorated functions write their value as it is
+    elif isinstance(output, dict) and {"documents", "count"} == output.keys():
+        output = output["documents"]
+    if isinstance(given, dict):
+        given = next((given[key] for key in _TRACELOOP_INPUTS if given.get(key)), None)
+    _add(attributes, "input.value", given)
+    _add(attributes, "output.value", output)
+    return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
+
+
+def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
+    """Return the kind of a span by its type or, if that is a generic one, by its name."""
+    kind = given.upper() if isinstance(given, str) else ""
+    found = kinds.get(kind, kind)
+    return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
+
+
+def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    span_type = str(attributes.get("span.type"))
+    kind = _MONOCLE_KINDS.get(span_type)
+    entities = collect_objects(attributes, "entity")
+    first = entities[0] if entities else {}
+    if span_type == "custom":  # a function that the user chose: the name decides
+        kind, first = "TOOL" if is_search(name) else "", {}
+    elif kind is None:
+        return span_type.upper() if "monocle_apptrace.version" in attributes else ""
+    elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
+        return "EMBEDDING"
+    given = attributes.get("data.input.input")
+    if kind == "LLM":
+        said = map(decode, given if isinstance(given, list) else [given])  # each {role: text}, or the text of the user
+        pairs = [next(iter(one.items())) if isinstance(one, dict) and len(one) == 1 else ("user", one) for one in said]
+        _add(attributes, "gen_ai.input.messages", [{"role": role, "content": content} for role, content in pairs])
+        called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
+        parts = [{"type": "tool_call", "name": one} for one in called]
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        for ours, theirs in (("input", "prompt"), ("output", "completion")):
+            _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
+        return kind
+    if kind in ("TOOL", "RETRIEVER"):
+        _add(attributes, "tool.name", first.get("name"))
+        _add(attributes, "input.value", decode(given[0] if isinstance(given, list) and len(given) == 1 else given))
+        output = attributes.get("data.output.response", attributes.get("data.output.output"))
+        if kind == "RETRIEVER":
+            output = decode(output)
+            if isinstance(output, dict) and (
+                "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
+            ):
+                output = output.get("retrieved_references")  # Bedrock's; its answer may be in their place
+            elif isinstance(output, str) and output.endswith("..."):
+                output = None
+            _add(attributes, REMEDY, _MONOCLE_REMEDY)
+        _add(attributes, "output.value", output)
+    return kind
+
+
+class _Vocabulary(NamedTuple):
+    """The prefix of metadata, our name -> attribute to copy, and the function that finds the kind and the rest."""
+
+    metadata: str
+    copies: dict[str, str]
+    read: Callable[[Attributes, str, ToolPredicate], str]
+
+
+_VOCABULARIES = {
+    "ai.": _Vocabulary("ai.telemetry.metadata.", {
+        "tool.name": "ai.toolCall.name", CALL_ID: "ai.toolCall.id", "input.value": "ai.toolCall.args",
+        "output.value": "ai.toolCall.result",
+    }, _read_vercel),
+    "traceloop.": _Vocabulary(
+        "traceloop.association.properties.", {"tool.name": "traceloop.entity.name"}, _read_traceloop
+    ),
+    "mlflow.": _Vocabulary("", {
+        "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
+    }, lambda held, *rest: read_kind(decode(held.get("mlflow.spanType")), _MLFLOW_KINDS, *rest)),
+    "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
+        "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
+    }, lambda held, *rest: read_kind(decode(held.get("langfuse.observation.type")), LANGFUSE_KINDS, *rest)),
+    "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
+}  # fmt: skip

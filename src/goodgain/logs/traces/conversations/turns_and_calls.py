@@ -1,0 +1,333 @@
+"""Builds a trace from a conversation, message by message: turns, steps, calls paired with their answers, and costs."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Self
+
+from msgspec.structs import astuple
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.expected_values import as_word, expect_object, find_id, unexpected_value
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.logs.traces.tool_outputs.overlooked_results import (
+    find_written_calls,
+    is_content,
+    looks_like_messages,
+    looks_like_search,
+)
+
+#: A larger count is damaged: no answer takes so many searches.
+_MAX_SEARCHES = 1000
+#: The names for the tokens and the price of a model call, by vendors and libraries.
+_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
+_COST = ("cost", "cost_usd", "total_cost")
+#: Tokens that `input_tokens` excludes: read from a cache or written to one.
+_READ_FROM_CACHE = ("cache_read_input_tokens", "input_tokens_cache_read")
+_WRITTEN_TO_CACHE = ("cache_creation_input_tokens", "input_tokens_cache_write")
+#: Where a record keeps the usage of all its steps together.
+_OF_WHOLE = ("usage", "token_usage", "total_usage")
+#: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
+_THOUGHTS = {"thought", "thinking", "reasoning", "redacted_thinking", "reasoning_content"}
+_NOTES = ("citations", "annotations")
+#: A larger number is damaged, and sums of such numbers would not fit into a column.
+_MAX_NUMBER = 10**15
+
+
+class Conversation:
+    """Builds one trace from the events of a conversation, reported in order; `trace` returns it.
+
+    Attributes:
+        record: the object that the trace is read from, for query ids by field path.
+        query_id, session_id, tag: as named by the items, if at all; the tag is the system.
+    """
+
+    def __init__(self, source: Source, record: Any = None) -> None:
+        self.source, self.record = source, record
+        self.query_id: str | None = None
+        self.session_id: str | None = None
+        self.tag: str | None = None
+        self._turns: list[Turn] = []
+        self._user_spoke = False
+        self._calls: dict[str, list[ToolCall]] = {}
+        self._open: list[ToolCall] = []
+        self._spent: Usage | None = None
+        self._written: str | None = None
+
+    def user(self, text: str, time: Any = None) -> None:
+        """Report a message of the user: a new turn, unless the agent has not acted since the user's last message.
+
+        Steps before the user's first message belong to the first turn.
+        """
+        last = self._turns[-1] if self._turns else None
+        if last is None or (self._user_spoke and last.steps):
+            self._turns.append(Turn(text))
+        else:
+            last.user_text = f"{last.user_text}\n{text}" if last.user_text else text
+        self._user_spoke = True
+        self.say(None)
+        self._turns[-1].time = tree.text_or_none(time)
+
+    def spend(self, holder: Any) -> None:
+        """Report the usage of the next step, or an object that holds it; it is ignored unless costs are read.
+
+        If one answer of a model has several steps, its usage belongs to the first.
+        """
+        if self.source.costs:
+            usage = holder if isinstance(holder, Usage) else read_usage(holder)
+            self._spent = add_usages(self._spent, usage)
+
+    def step(self, time: Any = None) -> None:
+        """Report a step of the agent; the calls that follow belong to it, and what was said before is not the answer."""
+        if not self._turns:
+            self._turns.append(Turn())
+        self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
+        self._spent = None
+        if self.source.uses:
+            self.say(None)
+
+    def say(
+        self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
+    ) -> None:
+        """Report the text or parts that the agent says, and its citations. The answer is kept if uses are read.
+
+        What is said in the last step of a turn, after the last part that `is_call` finds, is its final answer. None: what
+        was said so far is not the answer.
+        """
+        if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
+            called = find_written_calls(tree.message_text(content))
+            self._written = next(filter(self.source.is_search, called), None)
+        if not self.source.uses:
+            return
+        if not self._turns:
+            self._turns.append(Turn())
+        turn = self._turns[-1]
+        if content is None:
+            turn.answer, turn.cited = None, []
+            return
+        said: list[str] = [content] if isinstance(content, str) else []
+        turn.cited += cited
+        for part in tree.objects_in([content] if isinstance(content, dict) else content):
+            if is_call is not None and is_call(part):
+                said.clear()
+                turn.answer, turn.cited = None, []
+            elif not any(part.get(key) for key in _THOUGHTS) and as_word(part.get("type")) not in _THOUGHTS:
+                said.append(tree.message_text(part))
+                turn.cited += [note for key in _NOTES if isinstance(notes := part.get(key), list) for note in notes]
+        if text := "\n".join(filter(None, said)):
+            turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
+
+    def call(self, call: ToolCall) -> ToolCall:
+        if not self._turns or not self._turns[-1].steps:
+            self.step()
+        self._turns[-1].steps[-1].calls.append(call)
+        self._open.append(call)
+        if call.call_id is not None:
+            self._calls.setdefault(call.call_id, []).append(call)
+        return call
+
+    def has_call(self, call_id: str | None) -> bool:
+        return call_id is not None and call_id in self._calls
+
+    def has_open_call(self, call_id: str | None, name: str | None) -> bool:
+        """Return whether an answer with this id or, without an id, of this tool belongs to a call."""
+        if call_id is not None:
+            return self.has_call(call_id)
+        return any(not call.answered and (name is None or call.tool == name) for call in self._open)
+
+    def merge_copy(self, call: ToolCall) -> None:
+        """Report a copy of a call, sent again with the history: keep the answer of either."""
+        for earlier in self._calls.get(call.call_id or "", ()):
+            if not earlier.answered and call.answered:
+                earlier.output, earlier.failed = call.output, call.failed
+
+    def answer(
+        self, call_id: str | None, output: Any, at: str, *,
+        name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
+    ) -> ToolCall:  # fmt: skip
+        """Report a tool's answer to the latest open call with its id, or to the first open call (of that name).
+
+        An answer whose call the log lacks, and a second answer to a search, are left out and reported: logs may be cut at
+        their beginning, and the rest of such a log is still right.
+        """
+        if call_id is not None:
+            known = self._calls.get(call_id, [])
+            call = next((call for call in reversed(known) if not call.answered), None)
+            if known and call is None:  # the answer was sent twice: the first one counts
+                if output not in (UNANSWERED, known[-1].output, known[-1].spare) and self._is_search(known[-1]):
+                    expected = f"one answer to each call (two calls with the id {call_id!r}?)"
+                    self.source.not_understood("another answer to a call", at, expected)
+                return known[-1]
+        else:
+            self._open = [call for call in self._open if not call.answered]
+            call = next((call for call in self._open if name is None or call.tool == name), None)
+        if call is None:
+            self.report_orphan(at, f"no call has the id {call_id!r}" if call_id else f"no call of {name!r} is open")
+            call = ToolCall("", at, call_id)
+        call.output, call.failed, call.spare = output, failed, spare
+        return call
+
+    def report_orphan(self, at: str, reason: str) -> None:
+        self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
+
+    def _is_search(self, call: ToolCall) -> bool:
+        return self.source.is_search(call.tool) if call.is_search is None else call.is_search
+
+    def cite(self, citations: list[Any]) -> None:
+        """Report citations in an answer: the results of the last search, if the log lacks its own."""
+        for call in reversed(self._open):
+            if call.is_search and not call.answered:
+                call.output = citations
+                return
+
+    def read_calls(
+        self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
+    ) -> list[ToolCall]:
+        """Report the calls in a list; `name`, `call_id` and `arguments` are their keys."""
+        return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
+
+    def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
+        """Report as many searches as the usage of an answer counts, for an answer that does not show them."""
+        holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
+        numbers = (one.get("web_search_requests") for one in holders)
+        number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
+        for _ in range(number):
+            self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=remedy))
+        return number
+
+    def read(self, item: dict[str, Any], at: str) -> None:
+        raise NotImplementedError(f"{type(self).__module__}: {type(self).__name__} has no method read(item, at)")
+
+    def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
+        for item, at in items:
+            self.read(expect_object(item, at), at)
+        return self
+
+    def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
+        """Return the trace of a file that is one conversation, from its lines."""
+        read = list(lines)
+        return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
+
+    def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
+        """Read the items of a record, and report its other fields that look like more messages with a search."""
+        read = list(items)
+        self.read_all(read)
+        if not isinstance(record, dict) or (read and read[0][0] is record):
+            return self
+        places = {place.removeprefix(f"{at}/").partition("/")[0].removesuffix(" after prompt") for _, place in read}
+        members = [item for item, _ in read]
+        for key, value in record.items():
+            is_new = key not in places and key != "prompt" and looks_like_messages(key, value)
+            new = [one for one in value if one not in members] if is_new and isinstance(value, list) else value
+            if is_new and looks_like_messages(key, new):  # and is not a copy
+                self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
+        return self
+
+    def _end(self, at: str) -> None:
+        """Read data outside the items, such as ids, after the last item; a format may have none."""
+
+    def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
+        """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end.
+
+        An id of the query in the record (`query_id`, `task_id`) comes before all others, and the session's id last.
+        """
+        self._end(at)
+        session, turns = session_id or self.session_id, self._turns or [Turn()]
+        if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
+            given = tree.object_or_empty(self.record)
+            for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
+                what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
+                self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
+        if self._written is not None:
+            self.source.not_understood(f"the call of {self._written!r} in a text", at, "calls in fields of their own")
+        for index, turn in enumerate(turns, start=1):
+            turn.index = index
+        return Trace(
+            turns, at, find_id(self.record) or query_id or self.query_id or session, session,
+            tag=tree.text_or_none(tag) or self.tag, record=self.record,
+        )  # fmt: skip
+
+    def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
+        """Report an item of a kind that its format does not know: it may be a search. A kind that is not text is damage."""
+        kind = item.get(key)
+        if not isinstance(kind, str):
+            raise unexpected_value(f"{at}/{key}", expected, kind)
+        self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
+
+    def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
+        """Report the parts of a message's content that have an unknown type or, without a type, none of `keys`."""
+        for part, part_at in tree.walk_parts(content, at):
+            if "type" not in part and keys:
+                if part.keys().isdisjoint(keys):
+                    self.report_keys("part", part, part_at, f"a part with {', '.join(sorted(keys))}")
+            elif as_word(part.get("type")) not in types:
+                what = f"part of type {part.get('type')!r} in {of}"
+                self.source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
+
+    def report_keys(self, of: str, item: Iterable[str], at: str, expected: str) -> None:
+        self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
+
+    def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
+        """Report the fields of an item that were not read and look like a search, or like its missing content."""
+        lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
+        for key, value in item.items():
+            if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
+                expected = f"calls, results and texts in {', '.join(sorted(read))}"
+                self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
+
+
+def read_conversations(
+    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
+    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+    of_line: Callable[[dict[str, Any]], bool] | None = None,
+) -> Iterator[Trace]:  # fmt: skip
+    """Yield the traces of a file whose traces are lists of objects: messages, steps.
+
+    Args:
+        find: yields the objects of a value, which is their list or holds it.
+        of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
+        of_line: whether a line shows that all lines are one list.
+    """
+    if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
+        with source.handle_errors():
+            yield reader(source).read_file(source.documents())
+        return
+
+    def read_value(value: Any, at: str) -> Trace:
+        return reader(source, value).read_record(value, find(value, at), at).trace(at)
+
+    yield from source.traces(
+        read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
+    )
+
+
+def read_usage(holder: Any) -> Usage | None:
+    """Return the usage in an object with numbers of tokens, a price or a time; None if it has none.
+
+    Input tokens include those read from a cache. A value that is not a number is left out.
+
+    >>> read_usage({"prompt_tokens": 10, "completion_tokens": 2})
+    Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None)
+    """
+    if not isinstance(holder, dict):
+        return None
+
+    def read_number(*names: str) -> Any:
+        values: Iterable[Any] = map(holder.get, names)
+        return next((one for one in values if type(one) in (int, float) and 0 <= one <= _MAX_NUMBER), None)
+
+    read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)
+    seconds = read_number("seconds")
+    if read is not None and "input_tokens" in holder:
+        read += sum(read_number(name) or 0 for name in (*_WRITTEN_TO_CACHE, *_READ_FROM_CACHE))
+    if read is written is seconds is cost is None:
+        return None
+    return Usage(None if read is None else int(read), None if written is None else int(written), seconds, cost)
+
+
+def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the sum of two usages; a value that only one has is kept."""
+    if one is None or other is None:
+        return one or other
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return Usage(*(other if one is None else one if other is None else one + other for one, other in pairs))

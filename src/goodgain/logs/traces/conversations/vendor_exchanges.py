@@ -1,0 +1,211 @@
+"""Joins recorded exchanges with a model's vendor (request and response) into conversations."""
+
+import re
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ClassVar
+
+import msgspec
+
+from goodgain.logs.traces.conversations.record_tree import read_records
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import OF_RUNS, expect_list, find_id, id_or_none, unexpected_value
+from goodgain.logs.traces.input.event_streams import assemble_events, assemble_stream
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.tool_outputs.readers import looks_like_results
+
+#: A message, of any type, and its place.
+Item = tuple[Any, str]
+#: The beginning of a stream of server-sent events, or of JSON: an answer that was recorded as text.
+_EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
+
+
+class Exchange(msgspec.Struct):
+    """The messages of a request and of its answer, each with its place.
+
+    Attributes:
+        response, response_at: the object around the answer, for formats that read more from it.
+        id, previous: the ids of this exchange and of the one it continues, if the vendor has them.
+        known: how many of the messages repeat earlier exchanges of the conversation.
+    """
+
+    at: str
+    messages: list[Item]
+    answer: list[Item]
+    response: dict[str, Any]
+    response_at: str
+    id: str | None = None
+    previous: str | None = None
+    known: int = 0
+
+
+class JoinedConversation(Conversation):
+    """A conversation whose items may come in exchanges: the reader of such a format.
+
+    Attributes:
+        asked, answered: the fields with the messages of a request and its answer, used by this endpoint only.
+        any_order: whether an earlier state may come after a later one; their messages must have ids.
+    """
+
+    asked: ClassVar[str] = ""
+    answered: ClassVar[str] = ""
+    any_order: ClassVar[bool] = False
+
+    @classmethod
+    def claims(cls, head: FileHead) -> bool:
+        return any(cls.split(record) is not None for record in head.objects)
+
+    @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the request and the response of an exchange with this endpoint; None for any other record."""
+        return split_exchange(record, cls.asked, cls.answered)
+
+    @classmethod
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
+        return place(request.get(cls.asked), f"{at}/{cls.asked}")
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[Item]:
+        return place(response.get(cls.answered), f"{at}/{cls.answered}")
+
+    @classmethod
+    def pair(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> Exchange:
+        return Exchange(
+            at, cls.find_asked(request, response, at, response_at), cls.find_answer(response, response_at),
+            response, response_at, id_or_none(response.get("id")), id_or_none(request.get("previous_response_id")),
+        )  # fmt: skip
+
+    @classmethod
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
+        """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
+
+        None for messages that clients may leave out of a repeated history: thoughts and calls of the vendor's tools.
+        """
+        raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
+
+    def read_exchange(self, exchange: Exchange) -> None:
+        self.read_all(exchange.messages[exchange.known :])
+        self.read_all(exchange.answer)
+
+
+def place(messages: Any, at: str) -> list[Item]:
+    """Return the members of a list with their places; none for null."""
+    return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
+
+
+def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the request and the response of an exchange that have the fields `asked` and `answered`; else None."""
+    request = record.get("request") if isinstance(record, dict) else None
+    if not isinstance(request, dict) or asked not in request:
+        return None
+    response = record.get("response")
+    streamed = None
+    if isinstance(response, list) and response and all(isinstance(event, dict) for event in response):
+        streamed = assemble_events(response)
+    elif (stream := _find_stream(response)) is not None and not stream.lstrip().startswith("{"):
+        streamed = assemble_stream(stream)
+    if streamed is not None and streamed.is_whole and streamed.value is not None:
+        response = streamed.value
+    return (request, response) if isinstance(response, dict) and answered in response else None
+
+
+def are_exchanges(head: FileHead) -> bool:
+    return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
+
+
+def join_exchanges(
+    source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
+) -> Iterator[Trace]:
+    """Yield the traces of the conversations that recorded exchanges belong to.
+
+    An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer, and
+    neither record names another query or run. `make` makes an exchange of a record that is not a request and its response.
+    """
+    threads: list[list[Exchange]] = []
+    others: list[str] = []
+    by_id: dict[str, list[Exchange]] = {}
+    by_history: dict[int, list[Exchange]] = {}
+    for record, at in read_records(source):
+        with source.handle_errors():
+            if make is not None:
+                exchange = make(record, at)
+            else:
+                found = reader.split(record)
+                exchange = reader.pair(*found, f"{at}/request", f"{at}/response") if found else None
+            if exchange is None:
+                _check_endpoint(record, reader.asked, at)
+                source.summary.passed_over += 1
+                response = record.get("response") if isinstance(record, dict) else None
+                others += [at] * looks_like_results(response, f"{at}/response")
+                continue
+            start = hash((find_id(record), find_id(record, OF_RUNS)))
+            histories = _hash_histories(reader, exchange.messages, start)
+            thread = by_id.get(exchange.previous or "")
+            if thread is None:
+                # Most clients send the whole history again: the longest known one identifies the conversation.
+                longest_first = range(len(histories) - 1, 0, -1)
+                exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
+                thread = by_history[histories[exchange.known]] if exchange.known else []
+            if not thread:
+                threads.append(thread)
+            thread.append(exchange)
+            by_history.update(dict.fromkeys(histories if reader.any_order else (), thread))
+            by_history[_hash_histories(reader, exchange.answer, histories[-1])[-1]] = thread
+            by_history.pop(start, None)  # the hash of an empty history
+            if exchange.id is not None:
+                by_id[exchange.id] = thread
+
+    def read_thread(exchanges: list[Exchange], at: str) -> Trace:
+        conversation = reader(source)
+        for exchange in exchanges:
+            conversation.read_exchange(exchange)
+        return conversation.trace(at)
+
+    has_calls = False
+    for thread in threads:
+        for trace in source.read_numbered(read_thread, thread, thread[0].at):
+            has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
+            yield trace
+    # Not the model but the program around it searched.
+    for at in () if has_calls else others:
+        source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
+
+
+def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
+    """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
+    found = [start]
+    for message, _ in messages:
+        key = reader.key(message) if isinstance(message, dict) else None
+        found.append(found[-1] if key is None else hash((found[-1], key)))
+    return found
+
+
+def _check_endpoint(record: Any, asked: str, at: str) -> None:
+    """Refuse an exchange with this endpoint that could not be read: its answer is a stream of events, or text."""
+    record = record if isinstance(record, dict) else {}
+    response = record.get("response")
+    found = response if isinstance(response, list) else _find_stream(response)
+    if found is not None and asked and _has_field(record.get("request"), asked):
+        raise unexpected_value(
+            f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
+            "record the answer without stream=true, or the stream to its end",
+        )  # fmt: skip
+
+
+def _has_field(request: Any, field: str, depth: int = 3) -> bool:
+    """Return whether a request has a field, itself, in its body, or in JSON text there (as proxies record it)."""
+    if isinstance(request, dict) and depth:
+        bodies = (request.get(key) for key in ("body", "json", "content"))
+        return field in request or any(_has_field(body, field, depth - 1) for body in bodies)
+    return isinstance(request, str) and f'"{field}"' in request
+
+
+def _find_stream(response: Any) -> str | None:
+    """Return the text of server-sent events or JSON that a response is, or has in a field; None if there is none."""
+    for text in response.values() if isinstance(response, dict) else [response]:
+        if isinstance(text, dict):
+            text = text.get("string", text.get("text"))
+        if isinstance(text, str) and _EVENTS.match(text):
+            return text
+    return None

@@ -1,0 +1,158 @@
+"""Anthropic Messages: content blocks such as `tool_use`, `server_tool_use`, `web_search_tool_result`.
+
+An assistant message is a step; inside it a new step begins at each call that follows a result. Calls and results are
+paired by id over the whole turn. A user message with tool results is not a turn.
+
+Lost: Texts and scores of hosted searches: the API gives URL, title and age.
+Query id: None in the log.
+Record: A search that only `usage` counts has no results in the log; record whole answers.
+Costs: `usage` of each answer.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import vendor_exchanges
+from goodgain.logs.traces.conversations.turns_and_calls import read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Trace
+
+#: Types of blocks that are calls. The vendor runs all but the first: their results are in the answer itself.
+CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
+_RESULT_TYPE = "tool_result"
+#: Types of blocks without a call or a result.
+_OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
+    *("search_result", "container_upload", "compaction", "fallback", "mcp_tool_listing", "tool_addition"),
+    "tool_removal",
+}
+BLOCKS = "a block such as text, tool_use, tool_result"
+#: Types of blocks that only this API writes.
+_HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
+_REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
+    if vendor_exchanges.are_exchanges(head):
+        return _Messages.claims(head)
+    if any(tree.has_messages(record, _has_tool_block) for record in head.conversations):
+        return True
+    answers = [one for one in head.objects if one.get("type", "message") == "message"]
+    whole = [one for one in answers if {"type", "stop_reason"} <= one.keys() and isinstance(one.get("content"), list)]
+    # The head of the file may end within an answer of the API.
+    blocks = [block for one in answers for block in tree.objects_in(one.get("content"))]
+    return bool(whole) or any(_is_tool_block(block) and block["type"] in _HOSTED_MARKS for block in blocks)
+
+
+def _has_tool_block(message: dict[str, Any]) -> bool:
+    return message.get("role") in ("user", "assistant") and tree.any_object(message.get("content"), _is_tool_block)
+
+
+def _is_tool_block(block: dict[str, Any]) -> bool:
+    is_result = block.get("type") != _RESULT_TYPE or "tool_use_id" in block
+    return is_result and is_call_or_result(block) and "tool_type" not in block  # Inspect's own parts have a tool_type
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(source, _Messages)
+    return read_conversations(source, _Messages, _find_messages)
+
+
+def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    is_answer = isinstance(value, dict) and "content" in value and "messages" not in value
+    return tree.find_messages([value] if is_answer else value, at)
+
+
+class _Messages(vendor_exchanges.JoinedConversation):
+    asked, answered = "messages", "type"
+
+    @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        found = super().split(record)
+        return found if found and found[1]["type"] == "message" else None
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
+        return [(response, at)]
+
+    @classmethod
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
+        content = message.get("content")
+        blocks = tree.objects_in(content)
+        texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
+        text = tree.message_text(texts).strip()
+        of_client = (block for block in blocks if block.get("type") in ("tool_use", _RESULT_TYPE))
+        ids = tuple(str(block.get("id") or block.get("tool_use_id")) for block in of_client)
+        if message.get("role") == "assistant" and not text and not ids:
+            return None
+        return (str(message.get("role")), text, ids)
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(content, (str, list)):
+            raise unexpected_value(f"{at}/content", "text or blocks", content)
+        if role not in ("user", "assistant", "system"):
+            self.report_kind("message", message, "role", at, "user or assistant")
+            return
+        self.report_unread("a message", message, at, ("content",))
+        if role == "system":
+            return
+        blocks = list(tree.walk_parts(content, f"{at}/content"))
+        has_results = any(is_result_block(block) for block, _ in blocks)
+        if role == "user" and not has_results:
+            self.user(tree.message_text(content))
+        elif role == "assistant":
+            self.spend(message.get("usage"))
+        new_step, stepped = True, False
+        for block, block_at in blocks:
+            if is_result_block(block):
+                call_id, found, failed = read_result_block(block, block_at)
+                self.answer(call_id, found, block_at, failed=failed)
+                new_step = True
+            elif as_word(block.get("type")) in CALL_TYPES and role == "assistant":
+                if new_step:
+                    self.step()
+                    new_step, stepped = False, True
+                call = self.call(tree.read_call(block, block_at, arguments="input"))
+                call.remedy = "" if block["type"] == "tool_use" else _REMEDY
+            elif as_word(block.get("type")) in CALL_TYPES or not is_known_block(block):
+                self.report_kind("block", block, "type", block_at, BLOCKS)
+        if role == "assistant" and not stepped and not has_results:
+            self.step()
+        if role == "assistant":
+            self.say(content, is_call=is_call_or_result)
+        if not any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
+            self.add_counted_searches(message.get("usage"), at, _REMEDY)
+
+
+def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
+    """Return the id of the call that a block answers, its content, and whether it reports a failure."""
+    call_id = tree.require_id(block, at, "tool_use_id")
+    content = block.get("content", UNANSWERED)
+    failed = block.get("is_error") is True
+    if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+        failed = True
+    elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
+        raise unexpected_value(f"{at}/content", "text or blocks", content)
+    for part, part_at in tree.walk_parts(content, f"{at}/content"):
+        expect_text(part.get("type"), f"{part_at}/type")
+    return call_id, content, failed
+
+
+def is_known_block(block: dict[str, Any]) -> bool:
+    """Return whether a block holds a call or a result, or is known to hold neither."""
+    return as_word(block.get("type")) in _OTHER_BLOCK_TYPES or is_call_or_result(block)
+
+
+def is_call_or_result(block: dict[str, Any]) -> bool:
+    return as_word(block.get("type")) in CALL_TYPES or is_result_block(block)
+
+
+def is_result_block(block: dict[str, Any]) -> bool:
+    kind = as_word(block.get("type"))
+    return kind == _RESULT_TYPE or kind.endswith("_tool_result")

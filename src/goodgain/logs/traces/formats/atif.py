@@ -1,0 +1,93 @@
+"""ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
+
+A step of the agent is a step, one of the user a turn. Results are paired with calls by `source_call_id`.
+
+Lost: Searches of subagents. A notice counts them: convert their trajectories too.
+Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system is `agent.name`.
+Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
+    return any(
+        as_word(record.get("schema_version")).upper().startswith("ATIF")
+        or tree.any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
+        for record in head.objects
+    )
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per trajectory."""
+
+    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+        return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
+
+    return read_conversations(source, _Trajectory, find_steps, of_list=None)
+
+
+class _Trajectory(Conversation):
+    def _end(self, at: str) -> None:
+        record = self.record
+        if record.get("subagent_trajectories"):
+            self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
+        agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
+        own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
+        self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
+        trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
+        self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
+
+    def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
+        what = f"{field} (searches of subagents are not read{remedy})"
+        self.source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
+
+    def read(self, step: dict[str, Any], at: str) -> None:
+        message, speaker, observation = step.get("message"), step.get("source"), step.get("observation")
+        self.report_parts("a message", message, f"{at}/message", ("text", "image"))
+        self.report_unread("a step", step, at, ("message", "tool_calls", "observation"))
+        if speaker == "user":
+            self.user(tree.message_text(message), step.get("timestamp"))
+        elif speaker == "agent":
+            self.spend(step.get("metrics"))
+            self.step(step.get("timestamp"))
+            calls = self.read_calls(step.get("tool_calls"), f"{at}/tool_calls", "function_name", "tool_call_id")
+            held = {} if observation is None else expect_object(observation, f"{at}/observation")
+            for result, result_at in tree.walk(held.get("results"), f"{at}/observation/results"):
+                if result.get("subagent_trajectory_ref"):
+                    self._report_subagents("subagent_trajectory_ref", result_at)
+                self._set_output(calls, result, result_at)
+            if not calls:
+                self.say(message or [])
+        elif speaker != "system":
+            self.report_kind("step", step, "source", at, "system, user or agent")
+        if speaker != "agent" and observation is not None and step.get("tool_calls"):
+            raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
+
+    def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
+        """Assign a result to its call; several results of a call are joined in order."""
+        call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
+        content = tree.expect_output(result.get("content"), f"{at}/content")
+        if call_id is None and not calls:
+            return  # an observation without a call, such as a message of the environment
+        matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls
+        call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
+        if call is None:
+            self.report_orphan(at, f"no call of this step has the id {call_id!r}")
+            return
+        if call.output is UNANSWERED:
+            call.output = content
+        elif content is not UNANSWERED:
+            found = (call.output, content)
+            parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in found)
+            call.output = [*chain.from_iterable(parts)]

@@ -1,0 +1,73 @@
+"""AutoGen: messages of AgentChat (`TaskResult`, `ToolCallRequestEvent` ...) and saved states of its agents.
+
+A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries repeat
+results and are left out.
+
+Lost: Which agent of a team searched: all messages are one trace.
+Query id: None in the log.
+Record: A tool should return JSON text; a Python list is logged as Python prints it.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+
+#: Types of messages with calls and with results; `AssistantMessage` and the last one are in saved states.
+_REQUEST, _RESULTS = "ToolCallRequestEvent", {"ToolCallExecutionEvent", "FunctionExecutionResultMessage"}
+#: Types of messages without a call: what agents and the user say.
+_OTHER = {
+    *("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "StructuredMessage", "MemoryQueryEvent"),
+    *("CodeGenerationEvent", "CodeExecutionEvent", "SelectSpeakerEvent", "SelectorEvent"),
+}
+#: Messages that repeat others, or are pieces of them.
+_REPEATS = {"ToolCallSummaryMessage", "ModelClientStreamingChunkEvent", "ThoughtEvent", "UserInputRequestedEvent"}
+_STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
+_MARKS = {_REQUEST, *_RESULTS, *_STATE, "TextMessage", "ToolCallSummaryMessage"}
+_PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", "inner_messages")
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of AutoGen's types with a source."""
+    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    return as_word(message.get("type")) in _MARKS and "content" in message and "role" not in message
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
+    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
+
+
+class _Messages(Conversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
+        kind, content = as_word(message.get("type")), message.get("content")
+        if kind in _REPEATS:
+            return
+        self.report_unread("a message", message, at, ("content",))
+        self.spend(message.get("models_usage"))
+        if "content" not in message:
+            raise unexpected_value(f"{at}/content", "text, calls or results", None)
+        if kind in _RESULTS:
+            for result, result_at in tree.walk(content, f"{at}/content"):
+                call_id, failed = tree.require_id(result, result_at, "call_id"), result.get("is_error") is True
+                self.answer(call_id, tree.or_unanswered(result.get("content")), result_at, failed=failed)
+        elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
+            self.step()
+            self.read_calls(content, f"{at}/content")
+        elif kind == "UserMessage" or (kind in _OTHER and expect_text(message.get("source"), f"{at}/source") == "user"):
+            self.user(tree.message_text(content))
+        elif kind in _OTHER or kind == "AssistantMessage":
+            self.step()
+            self.say(content)
+        elif kind != "SystemMessage":
+            self.report_kind("message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")

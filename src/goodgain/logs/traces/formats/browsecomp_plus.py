@@ -1,0 +1,84 @@
+"""BrowseComp-Plus runs: one object a query, with `result` entries of type tool_call, reasoning and output_text.
+
+The runs do not record which calls belong to one step, so each call is an iteration; iteration="step" groups calls
+without reasoning or text between them.
+
+Lost: Failed searches of published runs, which only `tool_call_counts` counts. They are unrecorded, as is `output: ""`.
+Query id: `query_id`. The system is `metadata.model`.
+Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+from goodgain.options import spell
+
+#: The default iteration: the format does not record steps.
+ITERATION = "call"
+#: A larger count is damaged: it must not make millions of steps.
+_MAX_MISSING = 10_000
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""
+    return any(
+        "tool_call_counts" in record
+        or ("query_id" in record and tree.any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
+        for record in head.objects
+    )
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per object."""
+    return source.traces(partial(_read_trace, source), is_one=lambda value: False)
+
+
+def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    run = expect_object(value, at)
+    query_id, metadata = expect_id(run.get("query_id"), f"{at}/query_id"), tree.object_or_empty(run.get("metadata"))
+    counts = tree.convert(run.get("tool_call_counts") or {}, dict[str, int], f"{at}/tool_call_counts")
+    reader = _Entries(source, value)
+    reader.by_reasoning = tree.any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
+    reader.read_all(tree.walk_list(run, "result", at))
+    # The searches that are counted and not in the result are unrecorded calls.
+    missing = sum(count for tool, count in counts.items() if source.is_search(tool)) - reader.searches
+    if missing > _MAX_MISSING:
+        raise unexpected_value(f"{at}/tool_call_counts", "no more calls than an agent makes", missing)
+    for _ in range(missing):
+        reader.step()
+        remedy = f"published runs drop searches that failed: {spell('unrecorded', 'empty')} counts them as searches without results"
+        reader.call(ToolCall("search", f"{at}/tool_call_counts", remedy=remedy, is_search=True))
+    return reader.trace(at, query_id=query_id, tag=metadata.get("model"))
+
+
+class _Entries(Conversation):
+    by_reasoning, searches, _new_step = False, 0, True
+
+    def read(self, entry: dict[str, Any], at: str) -> None:
+        kind = as_word(entry.get("type"))
+        self.report_unread("an entry", entry, at, ("arguments", "output"))
+        if kind == "tool_call":
+            if self._new_step or not self.by_reasoning:
+                self.step()
+            self._new_step = False
+            self.say(None)
+            made, output = self.call(tree.read_call(entry, at, "tool_name")), entry.get("output")
+            tree.expect_output(output, f"{at}/output")
+            # Published runs lack the output of single calls.
+            made.may_lack = isinstance(output, str) and not output.strip()
+            if "output" in entry and not made.may_lack:
+                made.output, made.failed = output, output is None
+            self.searches += self.source.is_search(made.tool)
+        elif kind in ("reasoning", "output_text"):
+            self._new_step = True
+            self.say(None)
+            self.say(entry.get("output") if kind == "output_text" else None)
+        else:
+            self.report_kind("entry", entry, "type", at, "tool_call, reasoning or output_text")

@@ -1,0 +1,92 @@
+"""Exports of ChatGPT's chats: `conversations.json`, whose `mapping` is a tree of messages.
+
+The branch to `current_node` is read. A message of the user is a turn. A message to a tool is a step, and so is the answer of
+a search whose call the export hides.
+
+Lost: Results that the export writes below the answer for several searches together. They are unrecorded.
+Query id: The `conversation_id`. The system is the model of the last answer.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import as_word, expect_object, id_or_none
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+
+_REMEDY = "the export has the results of several searches in one list, or none"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are conversations with a tree of messages."""
+    return any(isinstance(one.get("mapping"), dict) and "current_node" in one for one in head.objects)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a conversation."""
+
+    def read_chat(record: Any, at: str) -> Trace:
+        reader = _Chat(source, expect_object(record, at)).read_all(_find_branch(record, at))
+        return reader.trace(at, query_id=id_or_none(record.get("conversation_id") or record.get("id")))
+
+    return source.traces(read_chat, is_one=lambda members: False)
+
+
+def _find_branch(record: dict[str, Any], at: str) -> list[tree.Placed]:
+    nodes, found = expect_object(record.get("mapping"), f"{at}/mapping"), dict[str, tree.Placed]()
+    name = record.get("current_node")
+    while isinstance(name, str) and name in nodes and name not in found:
+        place = f"{at}/mapping/{name}"
+        node = expect_object(nodes[name], place)
+        found[name] = tree.object_or_empty(node.get("message")), f"{place}/message"
+        name = node.get("parent")
+    return [*reversed(found.values())]
+
+
+class _Chat(Conversation):
+    """Reports messages; `last` is the call that waits for its answer, `searches` are those of the turn."""
+
+    last: ToolCall | None = None
+    searches: tuple[ToolCall, ...] = ()
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        author, data = (tree.object_or_empty(message.get(key)) for key in ("author", "metadata"))
+        content, role = tree.object_or_empty(message.get("content")), as_word(author.get("role"))
+        text = tree.message_text(content.get("parts")) or tree.message_text(content.get("text"))
+        groups = tree.objects_in(data.get("search_result_groups"))
+        results = [entry for group in groups for entry in tree.objects_in(group.get("entries"))]
+        if role == "user":
+            self.last, self.searches = None, ()
+            self.user(text, id_or_none(message.get("create_time")))
+        elif role == "tool":
+            if (asked := data.get("search_model_queries")) and self.last is None:
+                self._add(ToolCall(as_word(author.get("name")), at, arguments=asked, is_search=True, remedy=_REMEDY))
+            if (results or text) and self.last is None:
+                self.report_orphan(at, "the message before it calls no tool")
+            elif (results or text) and self.last is not None:
+                self.last.output = results or text
+            self.last = None if asked or results or text else self.last
+        elif role == "assistant" and (tool := as_word(message.get("recipient"), "all")) != "all":
+            name, _, rest = text.rstrip().partition("(")  # search("..."), or JSON
+            if name.isidentifier() and rest.endswith(")"):
+                self._add(ToolCall(f"{tool}.{name}", at, arguments=rest[:-1], remedy=_REMEDY))
+            else:
+                self._add(ToolCall("web.run" if tool == "web" else tool, at, arguments=text, remedy=_REMEDY))
+        elif role == "assistant":
+            self.tag = tree.text_or_none(data.get("model_slug")) or self.tag
+            if results and not self.searches:
+                self._add(ToolCall("web.run", at, is_search=True))
+            if results and len(self.searches) == 1 and not self.searches[0].answered:
+                self.searches[0].output = results
+            self.say(text)
+        elif author and role != "system":
+            self.report_kind("message", author, "role", f"{at}/author", "user, assistant, tool or system")
+
+    def _add(self, call: ToolCall) -> None:
+        self.step()
+        self.last = self.call(call)
+        if call.is_search or self.source.is_search.searches_with(call.tool, call.arguments):
+            self.searches += (call,)

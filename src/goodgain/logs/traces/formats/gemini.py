@@ -1,0 +1,339 @@
+"""Gemini: contents and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
+
+A content of the model, an event of an agent or a `gemini` message is a step; what the user says is a turn. The grounding
+of an answer is one hosted search.
+
+Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several.
+Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
+Record: Record the answers, not only the requests: they hold the grounding.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
+from itertools import takewhile
+from operator import ne
+from typing import Any, Self
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.dedup.document_types import snake_case
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import vendor_exchanges
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations.vendor_exchanges import Item
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_list,
+    expect_object,
+    expect_text,
+    unexpected_value,
+)
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+
+_EXPECTED = "contents (a role and parts), an answer (candidates), a session of ADK (events) or of Gemini CLI (messages)"
+#: Keys of parts, in camelCase: calls and responses of the client's functions and of tools that Google runs; parts without
+#: a call; and keys that only accompany others.
+_CALLS = ("functionCall", "functionResponse", "toolCall", "toolResponse")
+_OTHER_PARTS = ("text", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+_BESIDE = ("thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution")
+#: The searches that Google runs, and its tool that opens pages. The response to a search holds only suggestions: its
+#: results are the grounding of the answer.
+_HOSTED_SEARCHES = {"google_search_web", "google_search_image", "google_maps", "file_search"}
+_OPENS_PAGES = "url_context"
+_NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_context_token"}
+_HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
+#: The kinds of grounding chunks, each an object with a URL or a text, and the fields that are kept.
+_CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
+_OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name", "fileSearchStore", "file_search_store")
+_QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
+_GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
+_GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
+#: The fields of requests and responses of other vendors' endpoints.
+_OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
+#: The fields of an event of ADK that are read, or are instructions to its program.
+_EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
+_CLI_KEYS = {"sessionId", "projectHash"}
+#: Types of the messages of Gemini CLI that are neither a turn nor a step.
+_OTHER_MESSAGES = {"info", "error", "warning"}
+_OF_MESSAGE = "the id of a message"
+_CLI_SEARCH = "google_web_search"
+_CLI_REMEDY = "the tool wrote prose without its list of sources"
+#: The keys of parts that this format knows, as dumps write them: in camelCase or, from Python, in snake_case.
+_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, snake_case(key))}
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
+    if not vendor_exchanges.are_exchanges(head):
+        return any(map(_is_of_format, head.conversations))
+    # A log of exchanges with several vendors is read in the other format, which counts those with Gemini as left out.
+    others = (vendor_exchanges.split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
+    return _Contents.claims(head) and not any(others)
+
+
+def _is_of_format(value: Any) -> bool:
+    record = tree.object_or_empty(value)
+    lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
+    return (
+        any(_is_content(one) or _is_event(one) for held in lists for one in tree.objects_in(held))
+        or _is_event(record)
+        or record.keys() >= _CLI_KEYS
+        or tree.any_object(record.get("candidates"), lambda one: "parts" in tree.object_or_empty(one.get("content")))
+    )
+
+
+def _is_content(value: dict[str, Any]) -> bool:
+    has_parts = tree.any_object(value.get("parts"), lambda one: "type" not in one and not _KNOWN.isdisjoint(one))
+    return has_parts and as_word(value.get("role")) in ("user", "model", "function")
+
+
+def _is_event(value: dict[str, Any]) -> bool:
+    return "author" in value and ("invocationId" in value or "invocation_id" in value)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per conversation or session."""
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(source, _Contents)
+    if any(map(_is_event, source.head.objects)):
+        return _read_event_rows(source)
+    first = next(map(tree.object_or_empty, source.head.records), {})
+    if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
+        return _read_cli_lines(source)
+    read_one = partial(_read_trace, source)
+    return source.traces(
+        read_one, is_one=lambda value: not value or any("parts" in one for one in tree.objects_in(value))
+    )
+
+
+def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    record = tree.object_or_empty(value)
+    events, app = record.get("events"), tree.get_either(record, "appName")
+    if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
+        reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
+        session = expect_id(record.get("id"), f"{at}/id")
+        return reader.trace(at, session_id=session, tag=app)
+    if record.keys() >= _CLI_KEYS or "messages" in record:
+        return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
+    contents, path = tree.find_list(value, "contents", "history")
+    inner = tree.object_or_empty(record.get("response"))
+    answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
+    if not contents and "candidates" not in answer:
+        raise unexpected_value(at, _EXPECTED, value)
+    reader = _Contents(source, value)
+    if "candidates" in answer:
+        reader.read_exchange(_Contents.pair({"contents": contents}, answer, at, answer_at))
+    else:
+        reader.read_all(tree.walk(contents, f"{at}{path}"))
+    return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
+
+
+class _Contents(vendor_exchanges.JoinedConversation):
+    asked, answered = "contents", "candidates"
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+        first = next(tree.walk(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
+        return [(first["content"], f"{at}/candidates/0/content")] if isinstance(first.get("content"), dict) else []
+
+    @classmethod
+    def key(cls, content: Any) -> Hashable | None:
+        if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
+            return None
+        parts = tree.objects_in(content["parts"])
+        named = [tree.get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
+        calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
+        texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
+        return (str(content.get("role")), "".join(texts).strip(), calls)
+
+    @classmethod
+    def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
+        """Return the contents of a request, and those of the client library's own calls: its history repeats the request."""
+        asked = super().find_asked(request, response, at, response_at)
+        history = tree.get_either(response, "automaticFunctionCallingHistory")
+        made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
+        same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
+        return asked + made[len(list(same)) :]
+
+    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+        self.read_all(exchange.messages[exchange.known :])
+        answer, at = exchange.response, exchange.response_at
+        for candidate, candidate_at in list(tree.walk(answer.get("candidates"), f"{at}/candidates"))[:1]:
+            self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
+        self.tag = tree.text_or_none(tree.get_either(answer, "modelVersion")) or self.tag
+
+    def read_events(self, events: Iterable[tree.Placed]) -> Self:
+        for event, at in events:
+            author = expect_text(event.get("author"), f"{at}/author")
+            if event.get("partial") is not True:  # the whole answer comes later
+                self.report_unread("an event", event, at, _EVENT_READ)
+                self.read_grounded(event, parse_if_json(event.get("content")), at, by_agent=author != "user")
+        return self
+
+    def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
+        """Read a content and its hosted search: one search, whatever the number of queries."""
+        found = tree.get_either(holder, "groundingMetadata")
+        grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
+        if content is not None:
+            self.read(content, f"{at}/content", by_agent=by_agent, grounded=grounded)
+        if not grounded:
+            return
+        at = f"{at}/groundingMetadata"
+        queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
+        chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
+        asked = tuple(query for query in queries if isinstance(query, str))
+        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=asked)
+        self.call(call).output = [] if chunks else UNANSWERED
+        supports = tree.objects_in(tree.get_either(found, "groundingSupports"))
+        numbers = [expect_list(tree.get_either(one, "groundingChunkIndices"), at) for one in supports]
+        for index, (chunk, chunk_at) in enumerate(chunks):
+            held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
+            if held is None:
+                self.report_keys("grounding chunk", chunk, chunk_at, "a chunk of web, retrievedContext or maps")
+            else:
+                call.output.append({name: held[name] for name in _OF_CHUNK if held.get(name) is not None})
+                self.say([], [held] if any(index in of_support for of_support in numbers) else [])
+
+    def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
+        """Read one content; its role says who wrote it, unless `by_agent` does."""
+        content = expect_object(content, at)
+        role = content.get("role")
+        if by_agent is None:
+            if as_word(role) not in ("user", "model", "function", "system"):
+                self.report_kind("content", content, "role", at, "user, model or function")
+                return
+            if "parts" not in content:
+                raise unexpected_value(f"{at}/parts", "a list of parts", None)
+            by_agent = role == "model"
+        self.report_unread("a content", content, at, ("parts",))
+        placed = list(tree.walk(content.get("parts"), f"{at}/parts"))
+        parts = [part for part, _ in placed]
+        responds = any(tree.get_either(part, "functionResponse") is not None for part in parts)
+        is_spoken = not responds and not any(tree.get_either(part, "toolResponse") for part in parts)
+        if by_agent and not responds:
+            self.step()
+        elif is_spoken and not by_agent and role != "system":
+            self.user(tree.message_text(parts))
+        for part, part_at in placed:
+            self._read_part(part, part_at, grounded=grounded)
+        if by_agent:
+            self.say(parts, is_call=lambda part: any(tree.get_either(part, key) for key in _CALLS))
+
+    def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
+        kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
+        if kind is None:
+            odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
+            if odd or not part:
+                self.report_keys("part", odd, at, "a part with text, functionCall, functionResponse ...")
+            return
+        found, at = expect_object(tree.get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
+        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
+        if kind == "functionCall":
+            self.call(tree.read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
+        elif kind == "functionResponse":
+            name = expect_text(found.get("name"), f"{at}/name")
+            if not self.has_call(call_id) and any(call.call_id is None for call in self._open):
+                call_id = None  # calls without an id are answered by name and order
+            self._answer(call_id, response, at, name)
+        elif kind == "toolResponse":
+            given = response.items() if isinstance(response, dict) and not grounded else ()
+            if held := {key: value for key, value in given if key not in _NO_RESULTS}:
+                self._answer(call_id, held, at)
+        else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
+            tool = as_word(tree.get_either(found, "toolType")).lower()
+            searches = tool in _HOSTED_SEARCHES or self.source.is_search(tool)
+            if not searches and tool != _OPENS_PAGES:
+                expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
+                self.source.not_understood(f"toolCall of type {tool!r}", f"{at}/toolType", expected)
+            elif not (searches and grounded):
+                asked = found.get("args")
+                self.call(ToolCall(tool, at, call_id, asked, is_search=searches, remedy=_HOSTED_REMEDY))
+
+    def _answer(self, call_id: str | None, response: Any, at: str, name: str | None = None) -> None:
+        call = self.answer(call_id, UNANSWERED, at, name=name)
+        if not call.answered:
+            _set_output(call, response)
+
+
+def _set_output(call: ToolCall, response: Any) -> None:
+    """Set the output of a call from its response: the value of `result` or `output`, or a failure under `error`."""
+    if isinstance(response, dict):
+        held = [key for key in ("result", "output") if response.get(key) is not None]
+        if response.get("error") is not None and not held:
+            call.output, call.failed = response["error"], True
+            return
+        if len(held) == 1 and len(response) == 1:
+            response = response[held[0]]
+    if call.tool == _CLI_SEARCH:
+        call.remedy = _CLI_REMEDY
+    if response is not None:
+        call.output = response
+
+
+def _read_event_rows(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session from a list or lines of ADK's events, as a database stores them."""
+    sessions: dict[str | None, list[tree.Placed]] = {}
+    for row, at in tree.read_records(source):
+        with source.handle_errors():
+            row = expect_object(row, at)
+            session = expect_id(tree.get_either(row, "sessionId"), f"{at}/session_id")
+            sessions.setdefault(session, []).append((row, at))
+    for session, members in sessions.items():
+        with source.handle_errors():
+            first, at = members[0]
+            yield _Contents(source, first).read_events(members).trace(at, session_id=session)
+
+
+def _read_cli_lines(source: Source) -> Iterator[Trace]:
+    """Yield the one trace of a session in lines: metadata, then messages and changes to earlier lines."""
+    record: dict[str, Any] = {}
+    messages: dict[str, tree.Placed] = {}
+    first_at = ""
+    with source.handle_errors():
+        for value, at in source.documents():
+            line = expect_object(value, at)
+            first_at = first_at or at
+            if isinstance(changes := line.get("$set"), dict):
+                record |= changes
+                if "messages" in changes:
+                    held = tree.walk(changes["messages"], f"{at}/$set/messages")
+                    messages = {tree.require_id(*one, "id", _OF_MESSAGE): one for one in held}
+            elif "$rewindTo" in line:
+                target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
+                if target not in messages:
+                    source.not_understood("$rewindTo a message that the log lacks", at, "the id of a message before it")
+                kept = takewhile(partial(ne, target), messages)
+                messages = {message_id: messages[message_id] for message_id in kept}
+            elif "projectHash" in line:
+                record |= line
+            else:  # the same id again replaces the message
+                messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
+        yield _CliSession(source, record).read_all(messages.values()).trace(first_at)
+
+
+class _CliSession(Conversation):
+    def _end(self, at: str) -> None:
+        self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        kind = as_word(message.get("type"))
+        if kind == "user":
+            self.user(tree.message_text(message.get("content")))
+        elif kind == "gemini":
+            self.step(message.get("timestamp"))
+            for call, call_at in tree.walk(message.get("toolCalls"), f"{at}/toolCalls"):
+                made, result = self.call(tree.read_call(call, call_at, arguments="args")), call.get("result")
+                parts = tree.objects_in(result if isinstance(result, list) else [result])
+                responses = tree.objects_in([tree.get_either(part, "functionResponse") for part in parts])
+                if responses or result:
+                    alone = {"output": result} if isinstance(result, str) else result
+                    _set_output(made, responses[0].get("response") if responses else alone)
+                made.failed = made.failed or call.get("status") in ("error", "cancelled")
+            self.tag = tree.text_or_none(message.get("model")) or self.tag
+            if not message.get("toolCalls"):
+                self.say(message.get("content") or [])
+        elif kind not in _OTHER_MESSAGES:
+            self.report_kind("message", message, "type", at, "user, gemini, info, error, warning")
+        self.report_unread("a message", message, at, ("content", "toolCalls", "displayContent"))

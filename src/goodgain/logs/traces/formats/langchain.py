@@ -1,0 +1,164 @@
+"""LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
+
+An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
+from its content. States of a graph that repeat the messages of earlier states are one conversation.
+
+Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are not understood.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the `thread_id`
+there.
+Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
+Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
+"""
+
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import read_conversations, read_usage
+from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, join_exchanges, place
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Trace
+
+#: Known types of messages.
+_KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
+#: Types of parts: those of calls repeat `tool_calls`.
+_PART_TYPES = tree.PLAIN_PARTS | {
+    *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
+    *("invalid_tool_call", "tool_call_chunk", "media"),
+}
+#: The fields of a message that are read, or repeat calls of others.
+_READ = {
+    *("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "artifact", "function_call"),
+    *("__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"),
+}
+#: Where a state of a graph has its messages, and the caller's metadata, the best first.
+_MESSAGE_PATHS = ("messages", "values/messages", "checkpoint/channel_values/messages")
+_METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "configurable")
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
+    lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
+    return any(tree.any_object(messages, _is_message) for messages in lists)
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    if "role" in message:
+        return False
+    if message.get("lc") == 1:
+        return as_word(_read_name(message)).endswith(("Message", "MessageChunk"))
+    body = message.get("data", message)
+    return _read_kind(message) in _KINDS and isinstance(body, dict) and "content" in body
+
+
+def _read_name(message: dict[str, Any]) -> Any:
+    names = message.get("id") if message.get("lc") == 1 else [message.get("type")]
+    return names[-1] if isinstance(names, list) and names else None
+
+
+def _read_kind(message: dict[str, Any]) -> str:
+    """Return the kind of a message from its class or type: `AIMessageChunk` -> `ai`."""
+    return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
+    if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
+        return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
+    expected = "a list of messages, or a state of a graph with one"
+    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
+
+
+def _read_state(record: Any, at: str) -> Exchange | None:
+    state = tree.object_or_empty(record)
+    messages, path = tree.find_list(state, *_MESSAGE_PATHS)
+    if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
+        raise unexpected_value(at, "a state of a graph with a list of messages", record)
+    # Without messages, the graph had not begun.
+    return Exchange(at, place(messages, f"{at}{path}"), [], state, at) if messages else None
+
+
+def _read_query_id(record: Any, at: str) -> str | None:
+    found = ((tree.follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
+    held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, tree.ABSENT)]
+    ids = [tree.find_query_id(*one) for one in held]
+    threads = [expect_id(metadata.get("thread_id"), f"{place}/thread_id") for metadata, place in held]
+    return next(filter(None, [*ids, *threads]), None)
+
+
+class _Messages(JoinedConversation):
+    """Reports messages, each once: checkpoints repeat the messages before them."""
+
+    any_order = True
+
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self._seen: set[str] = set()
+        self._longest = 0
+
+    @classmethod
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
+        """Return the id of a message; messages without ids are never copies."""
+        bodies = (message, message.get("data"), message.get("kwargs"))
+        ids = (tree.object_or_empty(body).get("id") for body in bodies)
+        return next((found for found in ids if isinstance(found, str)), id(message))
+
+    def read_exchange(self, exchange: Exchange) -> None:
+        super().read_exchange(exchange)
+        if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
+            self._longest, self.record = len(exchange.messages), exchange.response
+            self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
+
+    def _end(self, at: str) -> None:
+        self.query_id = _read_query_id(self.record, at) or self.query_id
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        kind, body = _read_kind(message), message
+        key = "kwargs" if message.get("lc") == 1 else "data" if isinstance(message.get("data"), dict) else None
+        if key is not None:
+            body, at = expect_object(message.get(key), f"{at}/{key}"), f"{at}/{key}"
+        message_id = expect_id(body.get("id"), f"{at}/id")
+        if message_id in self._seen:
+            return
+        if message_id is not None:
+            self._seen.add(message_id)
+        self.report_unread("a message", body, at, _READ)
+        speaker = as_word(body.get("role")) if kind == "chat" else kind
+        if speaker in ("human", "user"):
+            self.user(tree.message_text(body.get("content")))
+            self.report_parts("a human message", body.get("content"), f"{at}/content", _PART_TYPES)
+        elif speaker in ("ai", "assistant"):
+            vendors = tree.object_or_empty(body.get("response_metadata"))
+            holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
+            self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
+            self.step()
+            self._read_calls(body, at)
+            if not body.get("tool_calls"):
+                self.say(body.get("content"), is_call=lambda part: part.get("type") in ("tool_use", "tool_call"))
+        elif kind in ("tool", "function"):
+            call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
+            output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+            first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
+            name, failed = tree.text_or_none(body.get("name")), body.get("status") == "error"
+            self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)
+        elif kind not in _KINDS or kind == "chat":
+            if message.get("lc") != 1 and not isinstance(message.get("type"), str):
+                raise unexpected_value(f"{at}/type", "the type of a message (human, ai, tool ...)", message.get("type"))
+            self.source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
+
+    def _read_calls(self, body: dict[str, Any], at: str) -> None:
+        calls, extra = body.get("tool_calls"), body.get("additional_kwargs")
+        self.read_calls(calls, f"{at}/tool_calls", arguments="args")
+        if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
+            for call, call_at in tree.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
+                self.call(tree.read_function_call(call, call_at))
+            if isinstance(legacy := extra.get("function_call"), dict):
+                self.call(tree.read_call(legacy, f"{at}/additional_kwargs/function_call"))
+        content = body.get("content")
+        if not isinstance(content, (str, list)):
+            raise unexpected_value(f"{at}/content", "text or parts", content)
+        self.report_parts("an AI message", content, f"{at}/content", _PART_TYPES)

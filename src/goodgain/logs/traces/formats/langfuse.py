@@ -1,0 +1,123 @@
+"""Langfuse traces and observations: downloads of the UI, the API's answers, exports in JSON and JSON Lines.
+
+A trace is a turn, and a session joins turns. A search belongs to the step of the latest GENERATION that started before
+it; searches before the first one are one step.
+
+Lost: Very large outputs, which downloads omit. Such a search is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, else the trace's id.
+Record: Export JSON, not CSV, and ask the API for `fields=io`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.dedup.document_types import snake_case
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.span_turns import read_span_traces
+from goodgain.logs.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
+from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.recorded_outcomes import find_outcomes
+
+#: A limit against malicious logs: observations nested deeper in lists and objects are refused.
+_MAX_DEPTH = 20
+_REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
+_IDS_ONLY = "the list of traces has their ids only: get each trace, or export the observations"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are observations, alone or in traces or sessions."""
+    return any(map(_holds_observations, head.objects))
+
+
+def _holds_observations(record: Any, depth: int = 3) -> bool:
+    if not isinstance(record, dict) or not depth:
+        return False
+    lists = (record.get(key) for key in ("observations", "traces", "data"))
+    inner = (one for held in lists if isinstance(held, list) for one in held[:50])
+    has_ids = all(key in record or snake_case(key) in record for key in ("traceId", "parentObservationId"))
+    is_observation = has_ids and as_word(record.get("type")) in LANGFUSE_KINDS
+    return is_observation or any(_holds_observations(one, depth - 1) for one in inner)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session; a trace without a session is one by itself."""
+    spans: list[Span] = []
+    for value, at in source.documents():
+        with source.handle_errors():
+            spans += [*_read_value(source, value, at, {})]
+    by_id = {(span.trace_id, span.span_id): span for span in spans}
+    # A span above one that does the work is not a search, whatever its name.
+    for span in [one for one in spans if one.kind in ("TOOL", "RETRIEVER", "LLM")]:
+        for above in iterate_ancestors(span, by_id):
+            if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
+                above.kind = "CHAIN"
+    _unite_copies(spans, source)
+    return read_span_traces(source, spans, _REMEDY)
+
+
+def _unite_copies(spans: list[Span], source: Source) -> None:
+    """Keep one of several observations of one search: with one input and output, one within the time of the other.
+
+    Two integrations may both record a call. Two calls of the same tool by one parent are two.
+    """
+    kept: dict[tuple[str, str], list[Span]] = {}
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        is_search = span.kind == "RETRIEVER" or (span.kind == "TOOL" and source.is_search(span.name))
+        output = span.attributes.get("output.value")
+        if output is None or not is_search:
+            continue
+        same = kept.setdefault((span.trace_id, repr((span.attributes.get("input.value"), output))), [])
+        around = [other for other in same if other.start <= span.start and span.end <= other.end]
+        made = span.parent_id, span.name, span.kind
+        if any((other.parent_id, other.name, other.kind) != made for other in around):
+            span.kind = "CHAIN"
+        else:
+            same.append(span)
+
+
+def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], depth: int = _MAX_DEPTH) -> Iterator[Span]:
+    if not depth:
+        raise unexpected_value(at, f"observations at most {_MAX_DEPTH} deep in lists and objects", value)
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _read_value(source, member, f"{at}/{index}", trace, depth - 1)
+        return
+    record = expect_object(value, at)
+    key = next((key for key in ("traces", "data") if isinstance(record.get(key), list)), "observations")
+    if key not in record:
+        yield _read_observation(source, record, at, trace)
+        return
+    if key == "observations":
+        if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
+            raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
+        trace = {**record, "sessionId": tree.get_either(record, "sessionId") or trace.get("sessionId")}
+    else:
+        trace = {"sessionId": record.get("id")} if key == "traces" else {}
+    yield from _read_value(source, record[key] or [], f"{at}/{key}", trace, depth - 1)
+
+
+def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any]) -> Span:
+    span_id = expect_id(record.get("id"), f"{at}/id")
+    trace_id = expect_id(tree.get_either(record, "traceId"), f"{at}/traceId")
+    parent = expect_id(tree.get_either(record, "parentObservationId"), f"{at}/parentObservationId")
+    if span_id is None or trace_id is None:
+        raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
+    name, kind = tree.text_or_none(record.get("name")) or "", as_word(record.get("type"))
+    start, end = tree.get_either(record, "startTime"), tree.get_either(record, "endTime")
+    held = [tree.object_or_empty(decode(one.get("metadata"))) for one in (trace, record)]
+    metadata = {**held[0], **held[1]}
+    session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
+    given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
+    of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}
+    span = Span(
+        trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_tool),
+        read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,
+        {**of_trace, BY_NAME: LANGFUSE_KINDS.get(kind) == BY_ITS_NAME, **given}, record.get("level") == "ERROR", at,
+    )  # fmt: skip
+    if kind not in LANGFUSE_KINDS:
+        span.unknown = f"observation of type {kind!r}"
+    return span

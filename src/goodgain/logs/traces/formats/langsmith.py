@@ -1,0 +1,130 @@
+"""LangSmith runs: what `Client.list_runs()`, the API and `langsmith trace export` give, as lists, lines or trees.
+
+A root run is a turn, and a thread joins turns. A search belongs to the step of the latest run of a model that started
+before it; searches before the first one are one step. Runs are in the order of `dotted_order`.
+
+Lost: A search whose `outputs` were not selected. It is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread, else the trace's id.
+Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.span_turns import read_span_traces
+from goodgain.logs.traces.conversations.span_vocabularies import SESSIONS, decode
+from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    expect_text,
+    find_id,
+    unexpected_value,
+)
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.recorded_outcomes import find_outcomes
+
+_KINDS = {
+    **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},
+    **dict.fromkeys(("prompt", "parser"), "CHAIN"),
+}
+#: The last part of a dotted order: the run's start and its id; and the first part, with the id of the root.
+_ORDER = re.compile(r"(?P<time>\d{8}T\d{6})(?P<micro>\d{6})Z\S+")
+_ROOT = re.compile(r"\d{8}T\d{12}Z([^.]+)")
+_REMEDY = "select inputs and outputs of the runs: the export lacks them"
+#: Where the calls in a model's answer are: in LangChain's generations, in OpenAI's choices.
+_ANSWER_KEYS = ("generations", "choices", "message", "messages", "kwargs", "output")
+#: Trees of runs nested deeper are refused.
+_MAX_DEPTH = 200
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are runs: a `run_type`, with `trace_id` or `dotted_order`."""
+    return any(_is_run(record) or tree.any_object(record.get("runs"), _is_run) for record in head.objects)
+
+
+def _is_run(record: dict[str, Any]) -> bool:
+    return "run_type" in record and ("trace_id" in record or "dotted_order" in record)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per thread; a root run without a thread is one by itself."""
+    runs: dict[str, tree.Placed] = {}
+    for value, at in source.documents():
+        with source.handle_errors():
+            _collect(value, at, None, runs)
+    spans = []
+    for run_id, (run, at) in runs.items():
+        with source.handle_errors():
+            spans.append(_read_run(run_id, run, at))
+    return read_span_traces(source, spans, _REMEDY)
+
+
+def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
+    """Add the runs in a value and below them; two records of a run (its start, its end) are one."""
+    if not depth:
+        raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            _collect(member, f"{at}/{index}", parent, runs, depth - 1)
+        return
+    run = expect_object(value, at)
+    if "run_type" not in run and isinstance(run.get("runs"), list):
+        _collect(run["runs"], f"{at}/runs", parent, runs, depth - 1)
+        return
+    run_id = tree.require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
+    earlier, first_at = runs.get(run_id, ({}, at))
+    merged = {**earlier, **{key: one for key, one in run.items() if one is not None or key not in earlier}}
+    if parent is not None and not merged.get("parent_run_id"):
+        merged["parent_run_id"] = parent
+    runs[run_id] = (merged, first_at)
+    _collect(run.get("child_runs") or [], f"{at}/child_runs", run_id, runs, depth - 1)
+
+
+def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
+    kind = expect_text(run.get("run_type"), f"{at}/run_type")
+    name, dotted = tree.text_or_none(run.get("name")) or "", as_word(run.get("dotted_order"))
+    root = _ROOT.match(dotted)
+    trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
+    parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
+    if (found := _ORDER.fullmatch(dotted.rpartition(".")[2])) is not None:  # it also orders runs that started together
+        start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
+    else:
+        start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
+    end = read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0
+    failed, unknown = run.get("error") not in (None, ""), "" if kind in _KINDS else f"run of type {kind!r}"
+    span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
+    extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
+    metadata = tree.object_or_empty(extra).get("metadata")
+    span.attributes = {"metadata": metadata, "session.id": find_id(metadata, SESSIONS), OUTCOMES: find_outcomes(run)}
+    if inputs:
+        span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
+    if kind == "llm":
+        span.attributes["gen_ai.output.messages"] = [{"parts": _find_tool_calls(outputs)}]
+    elif outputs:  # of a tool or retriever: the value under `output`, or the documents
+        alone = isinstance(outputs, dict) and len(outputs) == 1
+        span.attributes["output.value"] = next(iter(outputs.values())) if alone else outputs
+    return span
+
+
+def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    todo = [outputs]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            calls = value.get("tool_calls")
+            todo += [value[key] for key in _ANSWER_KEYS if key in value and not isinstance(calls, list)]
+            for call in tree.objects_in(calls):
+                named = call["function"] if isinstance(call.get("function"), dict) else call
+                arguments = named.get("args", named.get("arguments"))
+                part = {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}
+                found.append(part)
+    return found

@@ -1,0 +1,99 @@
+"""MCP: logs of JSON-RPC messages between a client and servers (`tools/call` and their results).
+
+The log has neither steps nor turns: each call is an iteration by default; with iteration="step", consecutive calls
+without an answer between them are one. The file is one trace.
+
+Lost: The user's questions, the model, and what the agent does without MCP.
+Query id: None in the log.
+Record: Log each client to its own file: ids of several clients can collide.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+
+ITERATION = "call"
+#: Keys under which logs keep the message beside a time or a direction.
+_WRAPPERS = ("message", "msg", "payload", "data", "body")
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
+    messages = [*filter(None, map(_find_message, head.objects))]
+    methods = [as_word(message.get("method")) for message in messages]
+    has_method = "initialize" in methods or any(one.startswith(("tools/", "notifications/")) for one in methods)
+    return has_method or any(isinstance(tree.follow_path(one, "/result/content"), list) for one in messages)
+
+
+def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
+    held = (record, *(record.get(key) for key in _WRAPPERS))
+    return next((one for one in held if isinstance(one, dict) and one.get("jsonrpc") == "2.0"), None)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace, the file."""
+    with source.handle_errors():
+        yield _Messages(source).read_file(tree.read_records(source))
+
+
+class _Messages(Conversation):
+    """Reports requests and their answers; the record of the trace is the list of all messages."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, [])
+        #: The calls without an answer by id, with their direction in the log; and whether other requests wait for one.
+        self._waiting: dict[str, tuple[ToolCall, Any]] = {}
+        self._others: dict[str, bool] = {}
+        self._answered = True
+
+    def read(self, record: dict[str, Any], at: str) -> None:
+        message = _find_message(record)
+        if message is None:
+            self.source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
+            return
+        self.record.append(record)
+        number, method = message.get("id"), message.get("method")
+        if isinstance(number, bool) or not isinstance(number, (str, int, float, type(None))):
+            raise unexpected_value(f"{at}/id", "an id (text or a number)", number)
+        key = "" if number is None else repr(number)  # a number and a text are different ids
+        if method == "tools/call":
+            if not key:
+                raise unexpected_value(f"{at}/id", "the id of a request", message.get("id"))
+            if self._answered:
+                self.step()
+            self._answered = False
+            params = expect_object(message.get("params"), f"{at}/params")
+            name = expect_text(params.get("name"), f"{at}/params/name")
+            self._waiting[key] = self.call(ToolCall(name, at, None, params.get("arguments"))), record.get("direction")
+        elif method is not None:
+            expect_text(method, f"{at}/method")
+            self._others[key] = True
+        elif key in self._waiting and not (self._others.get(key) and self._answers_server(key, record, message)):
+            call, error, result = self._waiting.pop(key)[0], message.get("error"), message.get("result")
+            self._answered = True
+            if error is not None:
+                call.output, call.failed = error, True
+            elif result is not None:
+                found = expect_object(result, f"{at}/result")
+                call.failed = found.get("isError") is True
+                has_more = not found.keys() <= {"content", "isError", "_meta"}
+                call.output = found if has_more or not isinstance(found.get("content"), list) else found["content"]
+        elif key and key in self._others:
+            self._others[key] = False
+        else:
+            self.report_orphan(at, f"no open request has the id {number!r}")
+
+    def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
+        """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own."""
+        asked, answered = self._waiting[key][1], record.get("direction")
+        if asked is not None and answered is not None:
+            return bool(asked == answered)
+        # Without a direction, the content of the answer decides.
+        result = tree.object_or_empty(message.get("result"))
+        return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))

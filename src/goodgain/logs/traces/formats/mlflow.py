@@ -1,0 +1,54 @@
+"""MLflow traces: `Trace.to_json()`, with `info` and `data.spans`, of versions 2 and 3; one, a list, or one a line.
+
+A trace is a turn, and a session joins turns. A search belongs to the step of the latest span of a model that started
+before it; searches before the first one are one step.
+
+Lost: A traced function that returned nothing. Such a search is unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.span_turns import read_span_traces
+from goodgain.logs.traces.conversations.span_vocabularies import decode
+from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
+from goodgain.logs.traces.expected_values import expect_object
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.recorded_outcomes import find_outcomes
+
+_REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are objects with `info` and `data.spans`."""
+    records = (record for record in head.objects if isinstance(record.get("info"), dict))
+    return any("spans" in tree.object_or_empty(record.get("data")) for record in records)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session; a trace without a session is one by itself."""
+    return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
+
+
+def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
+    record = expect_object(decode(value), at)
+    info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
+    tree.walk_list(data, "spans", f"{at}/data")
+    metadata: dict[str, Any] = {}
+    for key in ("trace_metadata", "request_metadata", "tags"):
+        found = info.get(key)
+        if isinstance(found, list):  # as the REST API writes them
+            found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
+        metadata |= tree.object_or_empty(found)
+    for span in read_spans(source, data["spans"], f"{at}/data/spans"):
+        if not span.kind:
+            span.unknown = "span without mlflow.spanType"
+        for name, given in (("metadata", metadata), ("session.id", metadata.get("mlflow.trace.session"))):
+            if span.attributes.get(name) is None:
+                span.attributes[name] = given
+        span.attributes[OUTCOMES] = find_outcomes(info)
+        yield span

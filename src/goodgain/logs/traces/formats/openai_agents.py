@@ -1,0 +1,95 @@
+"""OpenAI Agents SDK: SQLite files of `SQLiteSession`, and items of OpenAI's Responses one a line.
+
+Steps are those of the format `openai_responses`; a session is a trace.
+
+Lost: Hosted searches without sources. Encrypted sessions cannot be read, and branches are one session.
+Query id: The session's id. JSON Lines have none. `--tag` names the system.
+Record: Ask for sources as in the format `openai_responses`.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import compression
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
+from goodgain.logs.traces.formats.openai_responses import ItemReader, is_item
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+
+_SQLITE = b"SQLite format 3\0"
+#: The columns of a table of messages; programs choose its name.
+_COLUMNS = {"session_id", "message_data"}
+_BRANCHES = "SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether the file is an SQLite database with a table of messages, or has one item of Responses per line."""
+    if head.raw.startswith(_SQLITE):
+        return b"message_data" in head.raw
+    return head.lines_are_messages and any(map(is_item, head.records))
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session, or the one in the lines."""
+    if source.head.raw.startswith(_SQLITE):
+        yield from _read_database(source)
+        return
+    for value, at in source.documents():
+        with source.handle_errors():
+            items = expect_list(value, at)
+            yield ItemReader(source, items).read_all(tree.walk(items, at)).trace(at)
+
+
+def _read_database(source: Source) -> Iterator[Trace]:
+    if compression(source.path) is not None:
+        raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
+    sessions: dict[str | None, list[tree.Placed]] = {}
+    try:
+        # Without a write-ahead log, nothing is locked and no file is created.
+        log = source.path.with_name(f"{source.path.name}-wal")
+        how = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        address = f"{source.path.absolute().as_uri()}?mode=ro{how}"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            table = _find_table(database, source.path)
+            is_advanced = database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None
+            if is_advanced and any(count > 1 for (count,) in database.execute(_BRANCHES)):
+                at = f"{source.path}, table message_structure, at "
+                source.not_understood("session with branches (all are read as one)", at, "one branch a session")
+            name = table.replace('"', '""')
+            rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
+            for row, session, text in rows:
+                at = f"{source.path}, table {table}, row {row}, at "
+                with source.handle_errors():
+                    session_id = expect_id(session, f"{at}session_id")
+                    try:
+                        item = loads(expect_text(text, f"{at}message_data"))
+                    except NotJSONError as error:
+                        raise unexpected_value(f"{at}message_data", f"an item as JSON text ({error})", text) from None
+                    sessions.setdefault(session_id, []).append((item, at))
+    except (sqlite3.Error, UnicodeError, OverflowError) as error:
+        raise InputError(
+            f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items"
+        ) from None
+    for session_id, items in sessions.items():
+        with source.handle_errors():
+            reader = ItemReader(source, [item for item, _ in items]).read_all(items)
+            yield reader.trace(items[0][1], session_id=session_id)
+
+
+def _find_table(database: sqlite3.Connection, path: Path) -> str:
+    columns = "SELECT name FROM pragma_table_info(?)"
+    tables = [str(table) for (table,) in database.execute(_TABLES).fetchall()]
+    found = [table for table in tables if {name for (name,) in database.execute(columns, (table,))} >= _COLUMNS]
+    if len(found) != 1:
+        raise InputError(
+            f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found "
+            f"{' and '.join(found) or 'none'}; give a database of SQLiteSession, or export the items as JSON Lines"
+        )
+    return found[0]

@@ -1,0 +1,242 @@
+"""OpenAI Chat Completions: message lists with `tool_calls`, as vLLM, LiteLLM, Groq, Haystack and most agents log them.
+
+An assistant message is a step, a user message a turn. Also read: `function_call` with the function role, Groq's
+`executed_tools`, Haystack's message parts, and recorded exchanges, also those of Cohere (v2) and Ollama.
+
+Lost: Ids, URLs and scores that the tool did not write. Searches of search models are unrecorded.
+Query id: The `id` beside the messages, but not that of an answer (`chatcmpl-...`). The system is the `model`.
+Record: Search models log only citations: `--citations` counts them as results.
+Costs: `usage` of recorded answers, and `cost` in it.
+"""
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import vendor_exchanges
+from goodgain.logs.traces.conversations.turns_and_calls import read_conversations
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    expect_optional_text,
+    expect_text,
+    find_record_id,
+)
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.options import spell
+
+#: Types of parts, and keys of messages and parts, in other formats that also write lists of messages with a role.
+_OTHER_PART_TYPES = {
+    *("tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"),
+    *("tool-call", "tool-result", "input_text", "output_text"),
+}
+_OTHER_PARTS = {"toolUse", "toolResult"}
+_OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"}
+_ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
+#: Haystack's parts have no type: each is an object with one of these keys.
+_HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
+_PARTS = (tree.PLAIN_PARTS, _HAYSTACK_PARTS)
+_CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
+_READ = _CALL_FIELDS | {"content"}
+#: Special tokens that some models write into their messages to search.
+_SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
+#: Parts of the names of models that search before each answer.
+_SEARCHING_MODELS = ("search-preview", "search-api")
+
+
+def _advise() -> str:
+    what = "the model searched by itself and logs only what it cites"
+    return f"{what}: count the citations as results with {spell('citations', True)}"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of this format and not of a more specific one, or exchanges with `choices`."""
+    # Tagged text is often logged in messages of this format: the tags decide.
+    from goodgain.logs.traces.formats.tagged_text import sniff as is_tagged
+
+    if vendor_exchanges.are_exchanges(head):
+        return _Messages.claims(head)
+    return any(map(_is_chat, head.conversations)) and not is_tagged(head)
+
+
+def _is_chat(record: Any) -> bool:
+    held = tree.object_or_empty(record)
+    if "samples" in held or "tool_call_counts" in held:
+        return False
+    is_answer = held.get("object") == "chat.completion" and "choices" in held
+    return is_answer or (tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format))
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    """Return whether a message has a role, and content or calls that only this format has."""
+    if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
+        return False
+    content = message.get("content")
+    parts = tree.objects_in(content)
+    has_parts = any(as_word(part["type"]) in tree.PLAIN_PARTS for part in parts if "type" in part)
+    has_parts = has_parts or any("type" not in part and not _HAYSTACK_PARTS.isdisjoint(part) for part in parts)
+    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or has_parts
+
+
+def _is_of_other_format(message: dict[str, Any]) -> bool:
+    parts = tree.objects_in(message.get("content"))
+    has_parts = any(as_word(one.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(one) for one in parts)
+    return message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message) or has_parts
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(source, _Messages)
+    return read_conversations(source, _Messages, _find_messages)
+
+
+def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+    if isinstance(value, dict) and "choices" in value and "messages" not in value:
+        return _Messages.find_answer(value, at)
+    return tree.find_messages(value, at)
+
+
+class _Messages(vendor_exchanges.JoinedConversation):
+    """Reports messages; `model` comes from the object around them, and `hosted` counts the vendor's searches so far."""
+
+    asked, answered = "messages", "choices"
+    hosted = 0
+
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self.model = tree.object_or_empty(record).get("model")
+
+    @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return an exchange whose response has `choices` or, from Cohere and Ollama, one `message`."""
+        found = super().split(record) or vendor_exchanges.split_exchange(record, cls.asked, "message")
+        is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
+        return found if is_whole else None
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+        if "choices" not in response:
+            return [(expect_object(response.get("message"), f"{at}/message"), f"{at}/message")]
+        first = next(tree.walk(response["choices"], f"{at}/choices"), ({}, ""))[0]
+        return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
+
+    @classmethod
+    def key(cls, message: dict[str, Any]) -> Hashable | None:
+        ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
+        text = tree.message_text(message.get("content")).strip()
+        if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
+            return None
+        return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
+
+    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+        self.model = None
+        self.read_all(exchange.messages[exchange.known :])
+        shown, self.model = self.hosted, exchange.response.get("model")
+        self.tag = self.tag or tree.text_or_none(self.model)
+        self.spend(exchange.response.get("usage"))
+        self.read_all(exchange.answer)
+        self.report_unread("a response", exchange.response, exchange.response_at, ("choices", "message"))
+        self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
+
+    def _end(self, at: str) -> None:
+        self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
+        self.query_id, self.tag = find_record_id(self.record), self.tag or tree.text_or_none(self.model)
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role = message.get("role")
+        self.report_unread("a message", message, at, _READ)
+        if role in ("tool", "function", "observation"):
+            self._read_answer(message, at)
+        elif role == "assistant":
+            self.spend(message.get("usage"))
+            self.step()
+            self._read_calls(message, at)
+            if not message.get("tool_calls") and not message.get("function_call"):
+                notes = tree.objects_in(message.get("annotations"))
+                self.say(message.get("content") or [], notes, is_call=lambda part: "tool_call" in part)
+        elif role == "user":
+            self.user(tree.message_text(message.get("content")))
+            self.report_parts("a user message", message.get("content"), f"{at}/content", *_PARTS)
+        elif role not in ("system", "developer"):
+            self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
+
+    def _read_answer(self, message: dict[str, Any], at: str) -> None:
+        content, content_at = message.get("content"), f"{at}/content"
+        parts = list(tree.walk_parts(content, content_at))
+        for part, part_at in parts:
+            if part.get("tool_call_result") is not None:
+                result_at = f"{part_at}/tool_call_result"
+                result = expect_object(part["tool_call_result"], result_at)
+                origin = expect_object(result.get("origin"), f"{result_at}/origin")
+                call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
+                name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
+                output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
+                self.answer(call_id, output, result_at, name=name, failed=failed)
+        if any("tool_call_result" in part for part, _ in parts):
+            return
+        call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
+        name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
+        if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
+            name = None  # it may differ from the function's
+        self.answer(call_id, tree.expect_output(content, content_at), content_at, name=name)
+
+    def _read_calls(self, message: dict[str, Any], at: str) -> None:
+        shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
+        for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
+            self.call(tree.read_function_call(call, call_at))
+        if (legacy := message.get("function_call")) is not None:
+            made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
+            made.call_id = None
+            self.call(made)
+        for part, part_at in tree.walk_parts(content, content_at):
+            if isinstance(part.get("tool_call"), dict):
+                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+        self.report_parts("an assistant message", content, content_at, *_PARTS)
+        tree.expect_output(content, content_at)
+        if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
+            self.source.not_understood(f"the tag {tag.group()}", content_at, "calls in tool_calls")
+        if "executed_tools" in message:
+            for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
+                self.hosted += 1
+                found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+                first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
+                name, asked = expect_text(tool.get("type"), f"{tool_at}/type"), tool.get("arguments")
+                self.call(ToolCall(name, tool_at, arguments=asked, output=first, spare=spare))
+        if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
+            # The log lacks the search behind an answer with citations, or by a model that always searches.
+            notes, notes_at = message["annotations"], f"{at}/annotations"
+            citations = tree.objects_in([note.get("url_citation") for note, _ in tree.walk(notes, notes_at)])
+            unique = {str(citation.get("url")): citation for citation in citations}
+            model = as_word(message.get("model") or self.model)
+            if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
+                cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
+                self.hosted += 1
+                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_advise()))
+        self._add_unlogged_searches(message, shown, at)
+
+    def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
+        """Add the vendor's searches that a usage counts, if none was shown."""
+        if self.hosted == shown:
+            self.hosted += self.add_counted_searches(holder.get("usage"), at, _advise())
+
+
+def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
+    """Return the tools that Groq ran, each once: in a stream each comes twice, at first without results.
+
+    A tool has a type (`search` for a search), and its results beside the text for the model.
+    """
+    found: dict[tuple[Any, ...], tree.Placed] = {}
+    for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
+        tool = {key: value for key, value in member.items() if value is not None}
+        results, index = tool.get("search_results"), tool.get("index")
+        if "output" not in tool and isinstance(results, dict) and not results.get("results"):
+            del tool["search_results"]
+        named = (as_word(tool.get(name)) for name in ("type", "arguments"))
+        key = (index if isinstance(index, int) else -1 - place, *named)
+        found.setdefault(key, ({}, tool_at))[0].update(tool)
+    return list(found.values())

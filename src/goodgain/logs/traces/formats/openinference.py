@@ -1,0 +1,54 @@
+"""OpenInference, OTel GenAI, Vercel AI SDK, Traceloop, Monocle spans: OTLP JSON, JSON Lines of spans, tables of Phoenix.
+
+A root span is a turn; turns with one session.id are a trace. A search belongs to the step of the latest model span
+that started before it under the same root; searches before the first model span are one step.
+
+Lost: Searches whose contents were not captured, or that only the model's answer shows. Monocle keeps 100 characters of most
+retrievals. These are unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session, else the trace's id.
+Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines:
+CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
+Costs: `llm.token_count.*` or `gen_ai.usage.*` and `llm.cost.total` of models; seconds from start to end of spans.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.span_turns import read_span_traces
+from goodgain.logs.traces.conversations.spans import read_each, read_spans
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
+    return _is_csv(head) or any(
+        not {"resourceSpans", "resource_spans"}.isdisjoint(record)
+        or _is_span(record)
+        or tree.any_object(record.get("spans", record.get("data")), _is_span)
+        for record in head.objects
+    )
+
+
+def _is_span(record: dict[str, Any]) -> bool:
+    has_id = not {"spanId", "span_id", "context.span_id"}.isdisjoint(record)
+    has_more = not {"attributes", "startTimeUnixNano", "start_time", "parent_id"}.isdisjoint(record)
+    return (has_id and has_more) or "span_id" in tree.object_or_empty(record.get("context"))
+
+
+def _is_csv(head: FileHead) -> bool:
+    first, _, _ = head.text.partition("\n")
+    return "context.span_id" in first and "span_kind" in first
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session; a root without a session is a trace by itself."""
+    if _is_csv(source.head):
+        raise InputError(
+            f"{source.path}: is a table of Phoenix as CSV, which has Python's notation in place of lists; save it as "
+            "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
+        )
+    return read_span_traces(source, read_each(source, source.documents(), read_spans))

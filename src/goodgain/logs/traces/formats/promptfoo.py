@@ -1,0 +1,64 @@
+"""Results of promptfoo (`promptfoo eval -o results.json`) whose outputs are lists of results, from a provider that retrieves.
+
+A test is a query, a provider a system: one search. An output in prose is an answer, not a search.
+
+Lost: Assertions and their scores.
+Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` of the k-th test.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.queries_by_shape import find_question
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are results of tests whose output is a list."""
+    rows = [row for record in head.objects for row in (record, *tree.objects_in(_find_rows(record)[0]))]
+    return any(_is_row(row) and isinstance(_find_output(row), list) for row in rows)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a test and provider."""
+    tests: dict[Any, str] = {}
+    rows: list[tree.Placed] = []
+    for record, at in tree.read_records(source):
+        members, found_at = _find_rows(expect_object(record, at))
+        rows += [(record, at)] if members is None else tree.walk(members, f"{at}{found_at}")
+
+    def read_row(row: Any, at: str) -> Trace:
+        asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
+        test = id_or_none(row.get("testIdx")) or repr(asked)
+        query_id = tests.setdefault(test, find_id(asked) or f"{source.name}-{len(tests) + 1}")
+        provider = row["provider"]
+        tag = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
+        prompt = tree.object_or_empty(row.get("prompt"))
+        question = find_question(asked) or tree.message_text(prompt.get("raw"))
+        reader.user(question)
+        reader.step()
+        call = reader.call(ToolCall("retrieval", f"{at}/response/output", is_search=True, queries=(question,)))
+        call.output, call.failed = _find_output(row), bool(row.get("error"))
+        return reader.trace(at, query_id=query_id, tag=tag)
+
+    for row, at in filter(lambda placed: _is_row(placed[0]), rows):
+        yield from source.read_numbered(read_row, row, at)
+
+
+def _find_rows(record: dict[str, Any]) -> tuple[list[Any] | None, str]:
+    return tree.find_list(record, "results/results" if isinstance(record.get("results"), dict) else "results")
+
+
+def _is_row(row: dict[str, Any]) -> bool:
+    return {"provider", "vars", "response"} <= row.keys()
+
+
+def _find_output(row: dict[str, Any]) -> Any:
+    output = parse_if_json(tree.object_or_empty(row.get("response")).get("output", UNANSWERED))
+    return tree.or_unanswered(output)

@@ -1,0 +1,104 @@
+"""pydantic-ai messages: requests and responses with `parts`, as `all_messages_json()` writes them.
+
+A response is a step; a request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`; a hosted
+tool has both in one response.
+
+Lost: Hosted searches of OpenAI without sources. They are unrecorded.
+Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
+Record: Ask for sources as in the format `openai_responses`.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_id, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Trace
+
+_KINDS = {"request", "response"}
+#: Kinds of parts: calls of the client's and the provider's tools, and their returns.
+_CALLS, _RETURNS = {"tool-call", "builtin-tool-call"}, {"tool-return", "builtin-tool-return"}
+#: Kinds of parts without a call or a result.
+_OTHER_PARTS = {
+    *("system-prompt", "text", "thinking", "file", "compaction", "speech", "retry-feedback", "instruction"),
+    *("instruction-delta", "instruction-baseline", "instruction-digest", "model-settings-delta"),
+    *("tool-availability-delta", "capability-load-delta"),
+}
+#: Values of `outcome` of a call that was made and failed, and of one that was not made.
+_FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
+_PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
+_REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of a kind with parts of a `part_kind`."""
+    messages = [one for held in head.conversations for one in tree.objects_in(tree.find_list(held, *_PATHS)[0])]
+    of_kind = (message for message in messages if as_word(message.get("kind")) in _KINDS)
+    return any(tree.any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages."""
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
+
+
+class _Messages(Conversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
+        kind = message.get("kind")
+        if as_word(kind) not in _KINDS:
+            self.report_kind("message", message, "kind", at, "request or response")
+            return
+        if not isinstance(message.get("parts"), list):
+            raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
+        self.report_unread("a message", message, at, ("parts",))
+        if kind == "response":
+            self.spend(message.get("usage"))
+            self.step(message.get("timestamp"))
+        for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
+            self._read_part(part, part_at)
+        if kind == "response":
+            spoken = ({"type": part.get("part_kind"), "text": part.get("content")} for part in message["parts"])
+            self.say([*spoken], is_call=lambda part: part["type"] in _CALLS | _RETURNS)
+        self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
+        self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
+        self.tag = tree.text_or_none(message.get("model_name")) or self.tag
+
+    def _read_part(self, part: dict[str, Any], at: str) -> None:
+        kind = as_word(part.get("part_kind"))
+        if kind == "user-prompt":
+            self.user(tree.message_text(part.get("content")))
+        elif kind in _CALLS:
+            call = self.call(tree.read_call(part, at, "tool_name", "tool_call_id", "args"))
+            call.remedy = _REMEDY if kind == "builtin-tool-call" else ""
+        elif kind in _RETURNS:
+            call_id = tree.require_id(part, at, "tool_call_id")
+            outcome, content = as_word(part.get("outcome"), "success"), part.get("content")
+            if outcome not in {"success"} | _FAILED | _NOT_MADE:
+                expected = "success, failed, retried, interrupted or denied"
+                raise unexpected_value(f"{at}/outcome", expected, part.get("outcome"))
+            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else tree.or_unanswered(content)
+            call = self.answer(call_id, output, at, failed=outcome in _FAILED)
+            if outcome in _NOT_MADE:
+                call.is_search, call.opened = False, ()
+        elif kind == "retry-prompt":
+            retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
+            if part.get("tool_name") is not None and self.has_call(retried):  # else it is about the answer's text
+                self.answer(retried, part.get("content"), at, failed=True)
+        elif kind not in _OTHER_PARTS:
+            expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"
+            self.report_kind("part", part, "part_kind", at, expected)
+
+
+def _unwrap_hosted(content: Any) -> Any:
+    """Return what a provider's tool found. OpenAI's search has a status and, on request, sources; Google's has sources."""
+    if not isinstance(content, dict) or not ("status" in content or "sources" in content):
+        return tree.or_unanswered(content)
+    if content.get("status") == "failed":
+        return {"error": "failed"}
+    found = (content.get(key) for key in ("results", "sources"))  # results are those of a file search
+    return next((one for one in found if one is not None), UNANSWERED)

@@ -1,0 +1,178 @@
+"""Records of retrieval: a question beside the passages retrieved for it, of RAG pipelines and their evaluations.
+
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or alike. Each such
+list is one search and one step. A list of texts has a result a text.
+
+Lost: The name of the tool, and results that were cut or reranked away.
+Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
+Record: An id or URL for each passage: their texts distinguish passages without one.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.queries_by_shape import QUESTIONS
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import expect_object, find_record_id, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
+from goodgain.logs.traces.tools import extract_queries
+
+#: Keys of the passages, the best first, in lower case and without punctuation.
+_CONTEXTS = (
+    *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
+    *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
+)
+#: Keys of what was searched for, which the agent wrote; all others hold what the user asked.
+_SEARCHED = ("search_queries", "search_query", "searchQuery")
+_ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
+#: Of these, the keys of a record's own question; the others also name what a step searched for, or a whole file.
+_OWN = ("question", "user_input", "user_query")
+#: Keys of messages, calls and spans: a log with them is of another format.
+_OF_OTHERS = re.compile(
+    rb'"(role|lc|tool|tool_?calls?|tool_?name|tool_(call|use)_id|function(Call)?|(trace|span)_?id|goodgain_trace)"\s*:',
+    re.I,
+)
+_MAX_DEPTH = 6
+#: A part of another log that looks like a record is a step of that log.
+INSIDE = False
+
+
+class _Search(NamedTuple):
+    """A list of passages and the objects around it. `turn` is what the user said in the turn that holds it, else empty."""
+
+    holders: tuple[dict[str, Any], ...]
+    passages: Any
+    at: str
+    turn: str
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        searched = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
+        asked = map(_find_question, reversed(self.holders))
+        return next(filter(None, searched), ()) or tuple(filter(None, [next(filter(None, asked), "")]))
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are records with a question and passages, and without a message, a call or a span."""
+    if head.kind not in ("json", "jsonl") or _OF_OTHERS.search(head.raw):
+        return False
+    key = _find_wrapper(head.value)
+    found = [list(_find_searches(record, "")) for record in (head.records if key is None else head.value[key])]
+    has_question = bool(found) and any(one.queries for one in found[0])
+    return has_question and not any(map(_find_doubt, found)) and any(one.passages for many in found for one in many)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a record."""
+
+    def read_record(record: Any, at: str) -> Trace:
+        reader, searches = Conversation(source, expect_object(record, at)), list(_find_searches(record, at))
+        if not searches:
+            raise unexpected_value(at, "a question and the passages retrieved for it", record)
+        if doubt := _find_doubt(searches):
+            raise InputError(f"{doubt}; write a record for each question, with one list of passages for each search")
+        said = _find_question(record) or searches[0].turn or " ".join(searches[0].queries)
+        reader.user(said)
+        for search in searches:
+            if search.turn not in ("", said):
+                reader.user(said := search.turn)
+            reader.step()
+            call = reader.call(ToolCall("retrieval", search.at, is_search=True, queries=search.queries))
+            call.output = search.passages
+        for place in _find_other_calls(record, at, {search.at for search in searches}):
+            source.not_understood("a call beside the passages", place, "a list of passages for each search")
+        return reader.trace(at, query_id=find_record_id(record))
+
+    key = _find_wrapper(source.head.value)
+    if key is None:
+        yield from source.traces(read_record, is_one=lambda members: False)
+        return
+    for value, at in source.documents():
+        for record, place in tree.walk_list(value, key, at):
+            yield from source.read_numbered(read_record, record, place)
+
+
+def _find_wrapper(value: Any) -> str | None:
+    """Return the one key of an object whose value is a list of records with passages; None if there is none, or several.
+
+    A turn of a conversation is not a record, and neither is a search of an object with a question.
+    """
+    if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
+        return None
+    names = _OWN if _find_question(value) else _ASKED
+    asked = ((key, one) for key, held in value.items() for one in tree.objects_in(held) if _find_question(one, names))
+    keys = list(dict.fromkeys(key for key, one in asked if any(_find_searches(one, ""))))
+    return keys[0] if len(keys) == 1 and "turn" not in keys[0].lower() else None
+
+
+def _find_searches(
+    value: Any, at: str, holders: tuple[dict[str, Any], ...] = (), turn: str = "", depth: int = _MAX_DEPTH
+) -> Iterator[_Search]:
+    keys: list[str] = []
+    if isinstance(value, dict):
+        holders, keys = (*holders, value), _find_passages(value)
+        for key in [key for key in keys if value[key]] or keys[:1]:
+            yield _Search(holders, _read_passages(value[key]), f"{at}/{key}", turn)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, held in inner if depth else ():
+        if name not in keys:
+            is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
+            said = _find_question(held) if is_turn else turn
+            yield from _find_searches(held, f"{at}/{name}", holders, said, depth - 1)
+
+
+def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
+    """Yield the places of the parts of a record that hold calls and no passages."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, held in inner:
+        place = f"{at}/{name}"
+        if any(one.startswith(f"{place}/") for one in read):
+            yield from _find_other_calls(held, place, read)
+        elif place not in read and holds_call(held):
+            yield place
+
+
+def _find_doubt(searches: list[_Search]) -> str:
+    """Return why the searches of a record may not be those of one query: one is the sum of others, or each has a question."""
+    places = [one.at.rpartition("/")[0] + "/" for one in searches]
+    for one, place in zip(searches, places, strict=True):
+        if sum(other.startswith(place) for other in places) > 1:
+            return f"{one.at}: stands beside other passages of its question, and may repeat them"
+    record = searches[0].holders[0] if searches else {}
+    names = () if _find_question(record, _OWN) else _OWN if _find_question(record) else _ASKED
+    inner = [[_find_question(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
+    asked = {next(filter(None, texts), "") for texts in inner}
+    return f"{searches[0].at}: the object holds several questions" if len(asked) > 1 else ""
+
+
+def _find_passages(value: dict[str, Any]) -> list[str]:
+    """Return the keys of an object's lists of passages, the best first."""
+    names = {name: key for key, name in reversed(normalise_keys(tuple(value)))}
+    held = (names[name] for name in _CONTEXTS if name in names)
+    return [key for key in held if isinstance(_read_passages(value[key]), list)]
+
+
+def _read_passages(held: Any) -> Any:
+    """Return passages as a list that is read as results; any other value unchanged."""
+    if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
+        held = next(iter(held.values()))
+    members = held if isinstance(held, list) else []
+    texts = [one["text"] if isinstance(one, dict) and one.keys() == {"text"} else one for one in members]
+    if any(isinstance(one, str) and " " in one for one in texts) and all(isinstance(one, str) for one in texts):
+        return [{"snippet": one} for one in texts]
+    return held
+
+
+def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
+    """Return what the user asked: a text, or the parts of a prompt, in an object or in its input."""
+    inner = tree.object_or_empty(value.get("inputRecord"))
+    held = (one.get(name) for one in (value, inner) for name in names)
+    texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")

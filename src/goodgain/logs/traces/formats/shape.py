@@ -1,0 +1,227 @@
+"""By shape: any JSON with calls of tools beside their outputs; only `--format shape` chooses it.
+
+A call is an object with the name of a tool, its arguments and its output; or a call and its answer, paired by id, else in
+order. Lists that a known format claims are read in that format.
+
+Lost: Costs, the agent's answer, and calls written as text.
+Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others that all calls have around them.
+Record: Compare the counts of the summary with your log.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from io import BytesIO
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import queries_by_shape as queries
+from goodgain.logs.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+from goodgain.options import spell
+
+#: The most values of a file, one a line: a small file can unpack to millions.
+_MOST_VALUES = 500_000
+#: How many values are tried in the known formats, and how deep ones.
+_MAX_TRIED, _TRIED_DEPTH = 2000, 8
+
+
+def sniff(head: FileHead) -> bool:
+    """Return False: only the caller chooses this format."""
+    return False
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per query: the calls below one object with the query's id or question, else all calls of the file."""
+    try:
+        yield from _read_queries(source)
+    except RecursionError:
+        raise InputError(f"{source.path}: nests too deep; write its searches in the format jsonl") from None
+
+
+def _read_queries(source: Source) -> Iterator[Trace]:
+    log = _Log(source)
+    found = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
+    calls = [one for one in found if log.finder.is_certain(one)] or [one for one in found if one.call]
+    find_key = queries.tell_queries_apart(calls, log.locate, source)
+    for one in found:
+        key = find_key(one)
+        one.query = key and key.query
+    found = log.finder.pair(found)
+    if not any(one.call or one.traces for one in found):
+        return
+    for call in (one.call for one in found if one.call):
+        call.name_called_tool(source.is_search)
+    made = [one.call.tool for one in found if one.call]
+    if not any(one.traces for one in found) and not any(map(source.is_search, made)):
+        shown = ", ".join(f"{tool} {count}" for tool, count in Counter(made).most_common(5))
+        raise InputError(
+            f"{source.path}: none of its calls is a search ({shown}); name the tools that search with {spell('tools')}"
+        )
+    for call in (one.call for one in found if one.call and find_key(one) is None):
+        if source.is_search(call.tool):
+            raise InputError(
+                f"{call.at}: the search {call.tool} is outside the queries; write the searches in the format jsonl"
+            )
+    groups = queries.gather_queries(found, find_key, log.value)
+    are_runs = queries.are_runs_of_a_query(groups)
+    for number, group in enumerate(groups, start=1):
+        with source.handle_errors():
+            trace = log.make_trace(group)
+            trace.number = number if len(groups) > 1 else None
+            trace.run = group.key.trial if are_runs else trace.run
+            yield trace
+
+
+class _Log:
+    """The values of a file, with their places in words."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        values = list(islice(_read_values(source), _MOST_VALUES + 1))
+        if len(values) > _MOST_VALUES:
+            raise InputError(
+                f"{source.path}: has more than {_MOST_VALUES:,} lines, and a log read by its shape is held as a whole; write its "
+                "queries to several files, or its searches in the format jsonl"
+            )
+        self._in_lines = not (len(values) == 1 and source.head.kind == "json")
+        self._starts = [at for _, at in values]
+        self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
+        self._tried = 0
+        self.finder = CallFinder(self.locate, source.is_search, self._read_in_known_format, source.not_understood)
+
+    def locate(self, place: Place) -> str:
+        start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
+        return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
+
+    def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
+        """Return the traces of a value that a known format claims and reads without a fault; None for others."""
+        if self._tried >= _MAX_TRIED or len(place) > _TRIED_DEPTH or not value:
+            return None
+        if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
+            return None
+        self._tried += 1
+        try:
+            raw = orjson.dumps(value)
+        except TypeError:  # a number beyond 64 bits, or lists 250 deep: no known format has them
+            return None
+        head = FileHead("value.json", raw, whole=True)
+        if (read_format := self.source.find_reader(head)) is None:
+            return None
+        inside = self.locate(place).partition(", at ")[2]
+        inner = replace(self.source, head=head, open=lambda: BytesIO(raw), inside=inside, skip=False)
+        try:
+            traces = list(read_format(inner))
+        except InputError:
+            return None
+        made = _list_calls(traces)
+        for call in made:
+            call.name_called_tool(self.source.is_search)
+        if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
+            return None
+        traces[0].unknown += inner.take_unknown()
+        return traces
+
+    def make_trace(self, group: queries.FoundQuery) -> Trace:
+        record = group.record
+        if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
+            raise InputError(
+                f"{format_place(self.locate(group.key.place))}: the query id {group.key.query_id!r} has two questions, "
+                f"{asked[0][:80]!r} and {asked[1][:80]!r}; name the field of the query's id with {spell('query_id')}"
+            )
+        if len(group.members) == 1 and group.members[0].traces:
+            trace = group.members[0].traces[0]
+            trace.record = trace.record if record is None else record
+        else:
+            _check_copies(group.members, self.locate)
+            conversation = Conversation(self.source, record)
+            if not any(one.text for one in group.members):
+                conversation.user(group.question)
+            has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
+            trace = conversation.trace(self.locate(group.key.place))
+            trace.iteration = "call" if has_joined else None
+        trace.query_id = trace.query_id or group.key.query_id
+        return trace
+
+
+def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
+    """Yield the values of a file with their places; of a text, those of its lines, with or without `data:`."""
+    if source.head.kind not in ("text", "events"):
+        yield from source.documents()
+        return
+    event = ""
+    for number, line in enumerate(source.text().splitlines(), start=1):
+        text = line.removeprefix("data:").strip()
+        if line.startswith("event:"):
+            event = line[6:].strip()
+        elif text.startswith(("{", "[")) and not isinstance(value := parse_if_json(text), str):
+            if isinstance(value, dict) and event:
+                value.setdefault(KINDS[1], event)
+            yield value, f"{source.path}, line {number}, at "
+
+
+def _list_calls(traces: list[Trace]) -> list[ToolCall]:
+    return [call for trace in traces for turn in trace.turns for step in turn.steps for call in step.calls]
+
+
+def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
+    """Refuse a record with the same call in two of its parts: a person must say which part counts."""
+    first: dict[str, tuple[Place, Found]] = {}
+    for one in members:
+        part = tuple(0 if isinstance(key, int) else key for key in one.place)
+        for call in [one.call] if one.call else _list_calls(one.traces):
+            other_part, other = first.setdefault(repr((call.tool, call.arguments, call.queries)), (part, one))
+            if part != other_part:
+                raise InputError(
+                    f"{locate(one.place)}: the call of {call.tool} is also at {locate(other.place).rpartition(', at ')[2]}, with "
+                    "the same arguments; leave one of the two parts out, or write the searches in the format jsonl"
+                )
+
+
+def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
+    """Report calls in steps; return whether a list of whole calls is one step, although they may have been made in turn.
+
+    What a user says after a call is a turn only if the agent spoke before: programs write pages and screenshots as the user.
+    After the last search nobody's words are a turn: programs write reminders as the user, and a turn without a search would be
+    the last one, which counts. Calls before an answer are one step, and so are the calls in a list of an object of a list; `depth`
+    is that of the record.
+    """
+    searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
+    last_search = max(searches, default=0)
+    answered, has_joined, spoke = True, False, True
+    last: Place | None = None
+    for k, one in enumerate(members):
+        if one.text is not None:
+            if one.text and spoke and k <= last_search:
+                conversation.user(one.text)
+            spoke = not one.text or spoke
+            answered, last = True, None
+        elif one.traces:
+            for turn in one.traces[0].turns:
+                conversation.user(turn.user_text)
+                for step in turn.steps:
+                    conversation.step(step.time)
+                    for call in step.calls:
+                        conversation.call(call)
+        elif one.call is None:
+            answered, last = True, None
+        else:
+            whole = one.call.answered and not one.is_apart
+            numbers = [index for index, key in enumerate(one.place) if index >= depth and isinstance(key, int)]
+            held_in = one.place[: numbers[-1]] if len(numbers) > 1 else one.place
+            if whole and held_in == last:
+                has_joined = True
+            elif whole or answered:
+                conversation.step()
+            answered, last = whole, held_in if whole else None
+            conversation.call(one.call)
+            spoke = False
+    return has_joined

@@ -1,0 +1,133 @@
+"""smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or its messages.
+
+A step with a number is a step, and its calls share one text of observations; a task is a turn. Messages with the roles
+`tool-call` and `tool-response` hold the same as text.
+
+Lost: Searches inside an agent's code (`python_interpreter`), and several searches in a step without headings. They are
+unrecorded.
+Query id: None in the log.
+Record: For agents that write code, record spans: the format `openinference`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_optional_text, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import ToolCall, Trace
+from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
+
+_PATHS = ("steps", "full_steps", "memory", "intermediate_steps")
+#: The fields of a step that are read, or repeat others.
+_READ = {"tool_calls", "observations", "model_input_messages", "model_output_message", "action_output"}
+#: Fields of steps without work of the agent.
+_OTHER_STEPS = {"system_prompt", "plan", "final_answer", "output"}
+#: The tool of agents that write code, which hides searches; and a function call in that code.
+_CODE_TOOL = "python_interpreter"
+_FUNCTION = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
+_DEFINED = re.compile(r"\bdef\s+([A-Za-z_]\w*)")
+#: The heading that search tools of smolagents write above their results.
+_HEADING = re.compile(r"^## Search Results\s*$", re.MULTILINE)
+#: What stands before the texts of messages.
+_TASK, _CALLING, _OBSERVED, _FAILED = "New task:\n", "Calling tools:\n", "Observation:\n", "Error"
+_REMEDY = "the agent searched in its code: log the tool's calls, or record spans (format openinference)"
+_SHARED = "the step has one text for several calls, and no answer for this one"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are steps with a number and calls or observations."""
+    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
+
+
+def _is_step(step: dict[str, Any]) -> bool:
+    is_message = as_word(step.get("role")) in ("tool-call", "tool-response")
+    return is_message or ("step_number" in step and ("tool_calls" in step or "observations" in step))
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of steps; lines that are steps are one trace."""
+    marks = {"step_number", "task", "role"}
+
+    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
+        return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
+
+    return read_conversations(
+        source, _Steps, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step
+    )
+
+
+class _Steps(Conversation):
+    _made: Sequence[ToolCall] = ()
+
+    def read(self, step: dict[str, Any], at: str) -> None:
+        if "role" in step:
+            self._read_message(step, at)
+            return
+        if "step_number" not in step:
+            if "task" in step:
+                self.user(expect_optional_text(step["task"], f"{at}/task") or "")
+            elif answer := step.get("final_answer") or step.get("output"):
+                self.say(str(answer))
+            elif _OTHER_STEPS.isdisjoint(step):
+                self.report_keys("step", step, at, "a step with a step_number, a task, a plan or a system prompt")
+            return
+        self.report_unread("a step", step, at, _READ)
+        self.step()
+        calls: list[ToolCall] = []
+        for call, call_at in tree.walk(step.get("tool_calls"), f"{at}/tool_calls"):
+            read = tree.read_call if call.get("function") is None else tree.read_function_call
+            calls.append(self.call(read(call, call_at)))
+        for key in ("tool_calls", "observations"):
+            if key not in step:
+                self.source.not_understood(f"step without {key}", f"{at}/{key}", f"{key}, or null")
+        told = expect_optional_text(step.get("observations"), f"{at}/observations") or ""
+        self._answer_all(calls, told, failed=step.get("error") is not None)
+        if step.get("is_final_answer") is True:
+            self.say(str(step.get("action_output")))
+
+    def _read_message(self, message: dict[str, Any], at: str) -> None:
+        """Read a message, which has its calls in Python's notation, and their results in one text."""
+        role, text = as_word(message.get("role")), tree.message_text(message.get("content"))
+        self.report_unread("a message", message, at, {"content"})
+        if "content" not in message:
+            self.report_keys("message", message, at, "a message with content")
+        self.report_parts("a message", message.get("content"), f"{at}/content", tree.PLAIN_PARTS, {"type"})
+        if role == "user":
+            self.user(text.removeprefix(_TASK))
+        elif role == "assistant":
+            self.step()
+            self.say(text)
+        elif role == "tool-call":
+            self.say(None)
+            read = NOTATIONS["Python's notation"](text.removeprefix(_CALLING))
+            if read is None:
+                raise unexpected_value(f"{at}/content", f"{_CALLING!r} and a list of calls", text)
+            self._made = [self.call(tree.read_function_call(*one)) for one in tree.walk(read[0], f"{at}/content")]
+        elif role == "tool-response":
+            if not self._made:
+                self.report_orphan(at, "no message with the role tool-call is before it")
+            self._answer_all(self._made, text.removeprefix(_OBSERVED), failed=text.startswith(_FAILED))
+            self._made = ()
+        elif role != "system":
+            self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
+
+    def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
+        """Give calls of one step their one text: it is split where it has a heading for each search."""
+        for made in calls:
+            made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
+        searches = [made for made in calls if self.source.is_search(made.tool)]
+        texts = _HEADING.split(told)[1:]
+        if searches and len(texts) == len(searches) and len(calls) > 1:
+            for made, text in zip(searches, texts, strict=True):
+                made.output = text.strip()
+        for made in calls:
+            if told and (not searches or len(calls) == 1):
+                made.output = told
+            code = str(made.arguments)
+            called = set(_FUNCTION.findall(code)) - set(_DEFINED.findall(code))
+            if made.tool == _CODE_TOOL and any(map(self.source.is_search, called)):
+                self.call(ToolCall("search in code", made.at, is_search=True, remedy=_REMEDY))

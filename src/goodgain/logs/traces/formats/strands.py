@@ -1,0 +1,158 @@
+"""Strands Agents and Bedrock Converse: messages with blocks of one key (`toolUse`, `toolResult`), session folders.
+
+A message of the assistant is a step; a user's message without tool results is a turn.
+
+Lost: Time and model: messages have neither.
+Query id: The session's id, from the folder's name, else none.
+Record: Give the session's folder, not its files.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import open_stream
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_object, unexpected_value
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.logs_and_archives import list_logs
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, Trace
+
+_ROLES = {"user", "assistant", "system"}
+_TOOLS = {"toolUse", "toolResult"}
+#: Keys of blocks without a call or a result.
+_OTHER_BLOCKS = {
+    *("text", "image", "document", "video", "audio", "cachePoint", "reasoningContent", "guardContent"),
+    *("citationsContent", "searchResult"),
+}
+#: The folders of sessions' messages, the files beside them, and the name of a message's file.
+_FOLDERS = ("messages", "agents/agent_*/messages", "session_*/agents/agent_*/messages")
+_STATES = ("session.json", "agent.json")
+_MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages with such blocks, an answer of Converse, or a message of a session's folder."""
+    in_messages = any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
+    return in_messages or any(map(_is_session_message, head.objects))
+
+
+def _has_tools(message: dict[str, Any]) -> bool:
+    blocks = (block for block in tree.objects_in(message.get("content")) if "type" not in block)
+    return as_word(message.get("role")) in _ROLES and any(not _TOOLS.isdisjoint(block) for block in blocks)
+
+
+def _is_answer(record: Any) -> bool:
+    output = tree.object_or_empty(tree.object_or_empty(record).get("output"))
+    return isinstance(output.get("message"), dict) and "stopReason" in record
+
+
+def _is_session_message(record: dict[str, Any]) -> bool:
+    message = record.get("message")
+    return {"message_id", "redact_message"} <= record.keys() and isinstance(message, dict) and "role" in message
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages or answer; a message in a session's folder stands for all messages there."""
+    if any(map(_is_session_message, source.head.objects)):
+        with source.handle_errors():
+            yield _read_folder(source)
+        return
+    yield from read_conversations(source, _Messages, _find_messages)
+
+
+def find(directory: Path) -> list[Path]:
+    """Return the first message of each agent in the folder of a session, several sessions, or an agent; then other logs."""
+    folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
+    found = [_find_files(folder) for folder in folders if folder.is_dir()]
+    sessions = [paths for paths in found if any(map(_is_of_session, paths))]
+    own = {path for paths in sessions for path in paths} | {directory / name for name in _STATES}
+    others = [path for path in list_logs(directory) if path not in own] if sessions else []
+    return [*(paths[0] for paths in sessions), *others]
+
+
+def _is_of_session(path: Path) -> bool:
+    with suppress(InputError):  # damaged: its reader says so
+        return _is_session_message(tree.object_or_empty(_load(path)))
+    return False
+
+
+def _find_files(folder: Path) -> list[Path]:
+    found = [(int(name[1]), path) for path in folder.iterdir() if (name := _MESSAGE_FILE.fullmatch(path.name))]
+    return [path for _, path in sorted(found)]
+
+
+def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+    if _is_answer(value):
+        return [(value["output"]["message"], f"{at}/output/message")]
+    return tree.find_messages(value, at)
+
+
+def _read_folder(source: Source) -> Trace:
+    """Read the session that a message belongs to: all messages in its folder, in the order of their numbers."""
+    folder = source.path.parent
+    paths = _find_files(folder) or [source.path]
+    records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
+    messages = [(record.get("redact_message") or record.get("message"), at) for record, at in records]
+    names = (above.name for above in folder.absolute().parents)
+    session = next((name.removeprefix("session_") for name in names if name.startswith("session_")), None)
+    tag = folder.parent.name.removeprefix("agent_") if folder.parent.name.startswith("agent_") else None
+    reader = _Messages(source).read_all(messages)
+    return reader.trace(f"{paths[0]}, at ", session_id=session, tag=tag)
+
+
+def _load(path: Path) -> Any:
+    with open_stream(path) as file:
+        content = file.read()
+    try:
+        return loads(content)
+    except NotJSONError as error:
+        raise InputError(f"{path}: is not JSON to its end ({error}); was it cut off?") from None
+
+
+class _Messages(Conversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role, content = message.get("role"), message.get("content")
+        if as_word(role) not in _ROLES:
+            self.report_kind("message", message, "role", at, "user or assistant")
+            return
+        self.report_unread("a message", message, at, ("content",))
+        if "content" not in message:
+            raise unexpected_value(f"{at}/content", "a list of blocks", None)
+        content = [{"text": content}] if isinstance(content, str) else content
+        blocks = list(tree.walk(content, f"{at}/content"))
+        if role == "assistant":
+            self.step()
+            self.say([_read_cited(block) for block, _ in blocks], is_call=lambda block: "toolUse" in block)
+        elif role == "user" and not any("toolResult" in block for block, _ in blocks):
+            self.user(tree.message_text([block for block, _ in blocks]))
+        for block, at in blocks:
+            if "toolUse" in block:
+                use = expect_object(block["toolUse"], f"{at}/toolUse")
+                self.call(tree.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
+            elif "toolResult" in block:
+                result = expect_object(block["toolResult"], f"{at}/toolResult")
+                call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
+                parts = list(tree.walk(result.get("content"), f"{at}/toolResult/content"))
+                for part, part_at in parts:
+                    if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
+                        self.report_keys("part of a toolResult", part, part_at, "a part with json or text")
+                values = [part.get("json", part.get("text", part)) for part, _ in parts]
+                output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
+                self.answer(call_id, output, at, failed=result.get("status") == "error")
+            elif _OTHER_BLOCKS.isdisjoint(block):
+                self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")
+
+
+def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block, one with citations as a text with the addresses that it cites."""
+    held = tree.object_or_empty(block.get("citationsContent"))
+    places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
+    cited = [place.get("web") or place.get("document") or place for place in places]
+    return {"text": tree.message_text(held.get("content")), "citations": cited} if held else block

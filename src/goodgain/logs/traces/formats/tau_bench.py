@@ -1,0 +1,80 @@
+"""Results of tau-bench (tau2): `simulations` of tasks; a simulation is a trace, a trial of a task a run of the system.
+
+An assistant message is a step. A simulation is one query, its task, however often the user speaks. Calls by the
+simulated user are not the agent's, and are passed over.
+
+Lost: `reward_info`.
+Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
+Record: Name `grep` with `--tools` if it counts as a search.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.expected_values import expect_id, expect_object
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+
+#: What the knowledge base writes below its results.
+_TIMING = "\n\n[Timing: retrieval="
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""
+    return any(
+        "simulations" in record
+        # The tasks are long, and stand before the simulations.
+        or "agent_info" in tree.object_or_empty(record.get("info"))
+        or _is_simulation(record)
+        for record in head.objects
+    )
+
+
+def _is_simulation(record: dict[str, Any]) -> bool:
+    # Other logs of messages have a task_id too.
+    return {"task_id", "messages"} <= record.keys() and not {"trial", "reward_info", "simulation_id"}.isdisjoint(record)
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace a simulation."""
+    for value, at in tree.read_records(source):
+        with source.handle_errors():
+            results = expect_object(value, at)
+            agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
+            is_one = _is_simulation(results)
+            for simulation, simulation_at in [(results, at)] if is_one else tree.walk_list(results, "simulations", at):
+                with source.handle_errors():
+                    query_id = tree.require_id(simulation, simulation_at, "task_id", "the id of the task")
+                    messages = tree.walk_list(simulation, "messages", simulation_at)
+                    reader = _Messages(source, simulation).read_all(messages)
+                    trace = reader.trace(simulation_at, query_id=query_id, tag=agent.get("llm"))
+                    trace.run = expect_id(simulation.get("trial"), f"{simulation_at}/trial")
+                    yield trace
+
+
+class _Messages(Conversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role = message.get("role")
+        self.report_unread("a message", message, at, ("content", "tool_calls", "tool_messages"))
+        if message.get("requestor") == "user":
+            return
+        if role == "assistant":
+            self.spend(message if message.get("usage") is None else {**message["usage"], "cost": message.get("cost")})
+            self.step(message.get("timestamp"))
+            if not self.read_calls(message.get("tool_calls"), f"{at}/tool_calls"):
+                self.say(message.get("content") or [])
+        elif role == "tool" and "tool_messages" in message:
+            self.read_all(tree.walk(message["tool_messages"], f"{at}/tool_messages"))
+        elif role == "tool":
+            output, call_id = tree.expect_output(message.get("content"), f"{at}/content"), message.get("id")
+            if isinstance(output, str):
+                output = output.partition(_TIMING)[0]
+            failed = message.get("error") is True
+            self.answer(expect_id(call_id, f"{at}/id"), output, f"{at}/content", failed=failed)
+        elif role == "user" and not self._turns:
+            self.user(tree.message_text(message.get("content")))
+        elif role not in ("system", "user"):
+            self.report_kind("message", message, "role", at, "user, assistant, tool or system")

@@ -1,0 +1,230 @@
+"""Vercel AI SDK: messages of `useChat` (`parts`, `toolInvocations`), `response.messages` and `steps`.
+
+In a UI message a step ends at each `step-start`; a model message of the assistant, or a member of `steps`, is a step.
+
+Lost: Calls without a final output, which are unrecorded; time, model and usage, unless your program saves them in `metadata`.
+Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
+Record: A provider's search often logs only citations: `--citations` counts them as results.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.formats.openai_responses import read_source
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.options import spell
+
+_ROLES = {"user", "assistant", "system", "tool", "data"}
+#: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
+_OTHER_PARTS = tree.PLAIN_PARTS | {
+    *("redacted-reasoning", "source-document", "tool-approval-request", "tool-approval-response", "reasoning-file"),
+    "custom",
+}
+_PARTS_OF_MODEL = {"tool-call", "tool-result", "tool-error"}
+#: The states of a call in a UI message (versions 5 and 4): answered, failed, not run, unanswered.
+_ANSWERED, _FAILED = {"output-available", "result"}, {"output-error"}
+_NOT_RUN = {"output-denied", "approval-requested"}
+_UNANSWERED = {"input-streaming", "input-available", "approval-responded", "partial-call", "call"}
+#: The outputs of model messages since version 5.
+_OUTPUT_TYPES = {"json", "text", "content", "error-text", "error-json", "execution-denied"}
+_OUTPUT_FIELDS = {"type", "value", "providerOptions", "reason"}
+_MESSAGE_READ = {"content", "parts", "toolInvocations"}
+#: The fields of a step that are read, or repeat others: the request has the messages before it.
+_STEP_READ = {
+    *("content", "text", "toolCalls", "toolResults", "sources", "request", "response", "warnings", "staticToolCalls"),
+    *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
+}
+
+
+def _advise() -> str:
+    what = "the provider ran the search and logs only what the answer cites"
+    return f"{what}: count it as results with {spell('citations', True)}"
+
+
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages with typed `parts`, `toolInvocations`, or parts with a `toolCallId`."""
+    return any(tree.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    parts, has_calls = message.get("parts"), isinstance(message.get("toolInvocations"), list)
+    is_typed = isinstance(parts, list) and all(isinstance(part, dict) and "type" in part for part in parts)
+    has_parts = has_calls or bool(parts and is_typed) or _has_model_parts(message.get("content"))
+    return has_parts and as_word(message.get("role")) in _ROLES
+
+
+def _has_model_parts(content: Any) -> bool:
+    return tree.any_object(content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL)
+
+
+def _are_steps(value: Any) -> bool:
+    """Return whether a value is a result of `generateText`: steps, or an object with them."""
+    return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
+
+
+def _is_step(step: dict[str, Any]) -> bool:
+    calls = step.get("toolCalls")
+    has_calls = calls == [] or tree.any_object(calls, lambda call: "toolName" in call)
+    return (has_calls or _has_model_parts(step.get("content"))) and "role" not in step and "finishReason" in step
+
+
+def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace per list of messages or steps, or one for all lines if each is a message."""
+
+    def find(value: Any, at: str) -> Iterator[tree.Placed]:
+        if _are_steps(value):
+            return tree.find_items(value, at, ("steps",), "a list of steps")
+        return tree.find_messages(value, at)
+
+    return read_conversations(source, _Messages, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
+
+
+def _is_call(part: dict[str, Any]) -> bool:
+    """Return whether a part is a call that the client ran, or the begin of a step."""
+    return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
+
+
+class _Messages(Conversation):
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self._of_steps = _are_steps(record)
+        self._made = 0
+        self._cited: list[Any] = []
+
+    def _end(self, at: str) -> None:
+        record = tree.object_or_empty(self.record)
+        self.session_id = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
+        self.query_id = tree.find_query_id(record.get("metadata"), at)
+
+    def read(self, message: dict[str, Any], at: str) -> None:
+        if self._of_steps:
+            self._read_step(message, at)
+            return
+        role, content, parts = message.get("role"), message.get("content"), message.get("parts")
+        self.report_unread("a message", message, at, _MESSAGE_READ)
+        if content is None and parts is None and "toolInvocations" not in message:
+            raise unexpected_value(f"{at}/parts", "parts, or a text or parts as content", content)
+        if not isinstance(content, (str, list)) and content is not None:
+            raise unexpected_value(f"{at}/content", "text or parts", content)
+        if as_word(role) not in _ROLES:
+            self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
+            return
+        if role == "user":
+            self.user(tree.message_text(parts if parts is not None else content))
+        if role == "assistant":
+            self.step()
+            self._made, self._cited = 0, []
+        placed = list(tree.walk(parts, f"{at}/parts"))
+        self._read_parts(placed)
+        seen, step = {as_word(tree.follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
+        invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
+        for index, (invocation, call_at) in enumerate(invocations):  # those of version 4 may repeat the parts
+            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
+                if index and invocation.get("step") != step:
+                    self.step()
+                step = invocation.get("step")
+                self._read_ui_call(invocation, call_at)
+        self._read_parts(tree.walk_parts(content, f"{at}/content"))
+        if role == "assistant":
+            self.say(content if isinstance(content, str) else content or parts or [], is_call=_is_call)
+            self._add_citations(at)
+
+    def _read_step(self, step: dict[str, Any], at: str) -> None:
+        # The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`.
+        self.report_unread("a step", step, at, _STEP_READ)
+        self.spend(step.get("usage"))
+        self.step()
+        self._made, self._cited = 0, []
+        if isinstance(step.get("content"), list):
+            self._read_parts(tree.walk(step["content"], f"{at}/content"))
+            self.say(step["content"], is_call=_is_call)
+        else:
+            for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
+                parts = tree.walk(step.get(key), f"{at}/{key}")
+                self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
+            self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
+            if not step.get("toolCalls"):
+                self.say(step.get("text") or [])
+        self._add_citations(at)
+
+    def _read_parts(self, parts: Iterable[tree.Placed]) -> None:
+        for part, at in parts:
+            kind = as_word(part.get("type"))
+            if kind == "step-start":
+                self.step()
+            elif kind == "tool-call":
+                self._add_call(part, at)
+            elif kind in ("tool-result", "tool-error"):
+                self._read_result(part, at, failed=kind == "tool-error")
+            elif kind == "tool-invocation":
+                held_at = f"{at}/toolInvocation"
+                self._read_ui_call(expect_object(part.get("toolInvocation"), held_at), held_at)
+            elif kind == "dynamic-tool":
+                self._read_ui_call(part, at)
+            elif kind in ("source-url", "source"):
+                self._cited.append(part["source"] if isinstance(part.get("source"), dict) else part)
+            elif kind.startswith("tool-") and "toolCallId" in part:
+                self._read_ui_call({**part, "toolName": kind.removeprefix("tool-")}, at)
+            elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
+                self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
+
+    def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
+        call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
+        if part.get("providerExecuted") is True:
+            call.remedy = _advise()
+            call.is_search = self.source.is_search(call.tool)
+        self._made += 1
+        return self.call(call)
+
+    def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
+        call, state = self._add_call(part, at), as_word(part.get("state"))
+        if state in _ANSWERED and part.get("preliminary") is not True:
+            key = "result" if state == "result" else "output"
+            if key not in part:
+                raise unexpected_value(f"{at}/{key}", "the output of the tool", None)
+            self._set_output(call, part[key], at)
+        elif state in _FAILED:
+            call.output, call.failed = part.get("errorText"), True
+        elif state in _NOT_RUN:
+            call.is_search, call.opened = False, ()
+        elif state not in _UNANSWERED and state not in _ANSWERED:
+            raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
+
+    def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
+        call_id = tree.require_id(part, at, "toolCallId")
+        output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
+        is_typed = isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS
+        kind = as_word(output.get("type")) if is_typed else ""
+        if kind and kind not in _OUTPUT_TYPES:
+            self.source.not_understood(f"output of type {kind!r}", f"{at}/output", ", ".join(sorted(_OUTPUT_TYPES)))
+        failed = failed or part.get("isError") is True or kind.startswith("error-")
+        call = self.answer(call_id, UNANSWERED, at, failed=failed)
+        if kind == "execution-denied":
+            call.is_search, call.opened = False, ()
+        else:
+            self._set_output(call, output["value"] if kind and "value" in output else output, at)
+
+    def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
+        """Set the output of a call; that of OpenAI's hosted search is an action with sources."""
+        action = tree.object_or_empty(output).get("action")
+        if not isinstance(action, dict):
+            call.output = output
+            return
+        call.remedy, call.is_search = _advise(), action.get("type") == "search"
+        if as_word(action.get("type")) in ("openPage", "open_page"):
+            call.opened = (action.get("url"),)
+        if call.is_search and isinstance(sources := output.get("sources"), list):
+            call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
+
+    def _add_citations(self, at: str) -> None:
+        """Report the pages that a message cites; if it has no call, a provider searched for it."""
+        self.say([], self._cited)
+        if self._cited and not self._made:
+            self.call(ToolCall("web_search", at, is_search=True, remedy=_advise()))
+        if self._cited and self.source.citations:
+            self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])

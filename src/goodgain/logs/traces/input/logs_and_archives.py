@@ -1,0 +1,295 @@
+"""Opens the logs in a file: the file itself, each file of a zip archive, or the answer in a stream of events.
+
+A log in a known format may also be wrapped: in a HAR recording, in exchanges with bodies, as a Python dict a line.
+All reading of logs goes through here, which limits what a file may unpack to.
+"""
+
+import re
+import struct
+import zipfile
+import zlib
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import orjson
+import zstandard
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads, parse_if_json
+from goodgain.files.opening import (
+    COMPRESSED,
+    JSON_LINES,
+    as_text,
+    compression_of,
+    open_stream,
+    plain_name,
+    read_bytes,
+    unpack,
+)
+from goodgain.files.table_reading import read_container
+from goodgain.logs.traces.input.event_streams import assemble_stream
+from goodgain.logs.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
+from goodgain.logs.traces.tool_outputs.values_in_text import read_python
+
+#: Opens the bytes of a log, which may be in an archive.
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+
+#: Endings of files of traces, before `.gz` and `.zst`.
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".har", ".parquet", ".db", ".sqlite")
+LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
+#: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
+_PARQUET, _HEAD_ROWS = b"PAR1", 200
+_PIECE = 1 << 20
+#: Limit of what memory holds at once: a stream of events, or a file in an archive.
+_MAX_STREAM = 256 << 20
+#: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
+_MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
+#: Fields of the first event of an answer.
+_FIRST_EVENTS = (("type", "response.created"), ("type", "message_start"), ("object", "chat.completion.chunk"))
+#: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
+_ZIP_ZSTD, _ZIP_HEADER = 93, 30
+#: What zipfile raises for damaged, encrypted and unknown content.
+_ARCHIVE_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError, ValueError),
+    *(NotImplementedError, struct.error),
+)
+#: The kinds of files that are read inside an archive; others are read only from disk.
+_KINDS_IN_ARCHIVES = {"json", "jsonl", "text", "events"}
+#: How a line begins that Python printed, and not JSON.
+_PYTHON = re.compile(rb"\s*\{\s*'")
+#: Keys of a message of HTTP, which has a body beside them.
+_OF_HTTP = {"url", "method", "headers", "status", "status_code"}
+
+
+class Log(NamedTuple):
+    """A log as formats read it."""
+
+    path: Path  # as messages name it: `logs.zip/a.json` for a file in an archive
+    head: FileHead
+    open: Opener
+    ends: bool = True  # whether it is complete, as far as is known: a stream of events may not be
+
+
+def list_logs(directory: Path) -> list[Path]:
+    """Return the files in a directory with an ending of logs, sorted by name."""
+    return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
+
+
+def base_name(path: Path) -> str:
+    """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
+    name = plain_name(as_text(path.name))
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)] or name
+
+
+def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
+    """Yield a function for each log in a file, which opens it. An archive that a format claims as a whole is one log."""
+    head = read_head(path)
+    if head.kind != "zip" or is_claimed(head):
+        yield lambda: _assemble(Log(path, head, partial(open_stream, path)))
+        return
+    with _open_archive(path, _is_log) as (archive, infos):
+        if not infos:
+            raise InputError(
+                f"{path}: the archive holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files"
+            )
+        for info in infos:
+            yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
+
+
+def read_at_most(file: IO[bytes], most: int) -> bytes:
+    """Read a file, or its first bytes, in pieces: some decompressors allocate the whole requested size first."""
+    content = bytearray()
+    while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
+        content += piece
+    return bytes(content)
+
+
+def read_head(path: Path, opener: Opener | None = None) -> FileHead:
+    """Read enough of the beginning of a file; `opener` opens a file in an archive."""
+    name, size = plain_name(path.name), HEAD_SIZE
+    with open_stream(path) if opener is None else opener() as file:
+        raw = read_at_most(file, size + 1)
+        if raw.startswith(_PARQUET):
+            return FileHead(path.name, raw[:size], whole=False, rows=read_rows(path, _HEAD_ROWS))
+        while True:
+            head = FileHead(name, raw[:size], whole=len(raw) <= size)
+            if head.whole or size >= MAX_HEAD or head.is_enough:
+                break
+            size *= 2
+            raw += read_at_most(file, size + 1 - len(raw))
+        # One line so far; the name does not tell whether it is one of several records or the whole file.
+        if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
+            further = raw + read_at_most(file, MAX_HEAD - len(raw))
+            if FileHead(name, further, whole=False).kind == "jsonl":
+                head = FileHead(name, head.raw, whole=False, in_lines=True)
+    return head
+
+
+def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file as objects: all of them, or the first `count`."""
+    return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
+
+
+@contextmanager
+def _open_archive(
+    path: Path, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+    """Open a zip archive, with its files that have a wanted name, sorted by name."""
+    with _explain_errors(path), zipfile.ZipFile(path) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir() and is_wanted(info.filename)]
+        total = sum(info.file_size for info in infos)
+        if total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
+            raise InputError(
+                f"{path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, like a decompression bomb; if "
+                "you trust it, unpack it, and read its files"
+            )
+        yield archive, sorted(infos, key=lambda info: info.filename)
+
+
+def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
+    """Yield the value of each JSON file in an archive with the file's name, sorted by name."""
+    with _open_archive(path, lambda name: name.endswith(".json")) as (archive, infos):
+        for info in infos:
+            try:
+                value = loads(_read_member(archive, info))
+            except NotJSONError as error:
+                raise InputError(f"{path}: {info.filename} in it is not JSON ({error}); write the log again") from None
+            yield value, info.filename
+
+
+def _is_log(name: str) -> bool:
+    """Return whether a file in an archive may be a log, by its name: macOS adds hidden files."""
+    hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
+    return not hidden and name.lower().endswith(LOG_ENDINGS)
+
+
+def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Log:
+    opener = partial(_open_member, archive, info, path)
+    head = read_head(path, opener)
+    if head.kind not in _KINDS_IN_ARCHIVES or head.is_binary:
+        raise InputError(f"{path}: is {head.description}, which is not read inside an archive; unpack it")
+    return _assemble(Log(path, head, opener))
+
+
+@contextmanager
+def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
+    """Open a file in an archive, decompressed: by the archive's own method, then from `.gz` or `.zst`."""
+    with _explain_errors(path):
+        member: IO[bytes] = (
+            BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
+        )
+        with BufferedReader(member) as file:  # type: ignore[type-var]  # streams in all but their declared type
+            kind = compression_of(file.peek(4))
+            if kind is None:
+                yield file
+                return
+            with unpack(file, kind, path, None) as stream:  # of any size: the limit is below
+                unpacked = read_at_most(stream, _MAX_STREAM + 1)
+        if len(unpacked) > _MAX_STREAM:
+            raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")
+        yield BytesIO(unpacked)
+
+
+@contextmanager
+def _explain_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except _ARCHIVE_ERRORS as error:
+        raise InputError(f"{path}: cannot be read from its archive ({error}); write the archive again") from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Read a file in an archive, even from Zstandard, which zipfile supports only from Python 3.14 on."""
+    if info.file_size > _MAX_STREAM:
+        raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
+    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+        return archive.read(info)
+    archive.fp.seek(info.header_offset)
+    header = archive.fp.read(_ZIP_HEADER)
+    if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
+        raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which are between header and data.
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    archive.fp.seek(lengths, 1)
+    packed = archive.fp.read(info.compress_size)
+    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{info.filename} is damaged")
+    return content
+
+
+def _assemble(log: Log) -> Log:
+    """Return a log; for a stream of events, the answer in it; for a log in a wrapping, what is in it."""
+    # Each line of JSON Lines may be an event of one answer, without `data:`.
+    first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
+    is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
+    is_stream = is_event or log.head.kind == "events"
+    is_python = log.head.kind in ("json", "jsonl", "text") and _PYTHON.match(log.head.raw) is not None
+    if not (is_stream or is_python or any(_unwrap(record) is not record for record in log.head.records)):
+        return log
+    with log.open() as file:
+        content = read_at_most(file, _MAX_STREAM + 1)
+    if len(content) > _MAX_STREAM:
+        what = "stream of events" if is_stream else "recording"
+        raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write its answers to several files")
+    if not is_stream:
+        parts = content.splitlines() if log.head.kind == "jsonl" or _PYTHON.match(content) else [content]
+        inside = b"\n".join(map(_rewrite, parts))
+        head = FileHead(log.head.name, inside[:MAX_HEAD], whole=len(inside) <= MAX_HEAD)
+        return Log(log.path, head, lambda: BytesIO(inside))
+    assembled = assemble_stream(content.decode("utf-8", "replace"))
+    if assembled is None:
+        return log
+    whole = orjson.dumps(assembled.value)
+    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
+
+
+def _rewrite(part: bytes) -> bytes:
+    """Return a wrapped log, or a line of one, as JSON; what cannot be read stays, and its reader says where it is."""
+    with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
+        value = loads(part)
+        return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
+    found = read_python(part.decode("utf-8", "replace").strip())
+    return part if found is None else orjson.dumps(found[0])
+
+
+def _unwrap(record: Any) -> Any:
+    """Return a recording's exchanges, or an exchange whose request and response are their bodies; else the same value."""
+    log = record.get("log") if isinstance(record, dict) else None
+    held = log.get("entries") if isinstance(log, dict) else None
+    entries = [entry for entry in held if isinstance(entry, dict)] if isinstance(held, list) else []
+    if any("request" in entry for entry in entries):
+        return list(map(_read_entry, entries))
+    if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
+        return record
+    bodies = {key: _find_body(record[key]) for key in ("request", "response")}
+    is_changed = isinstance(bodies["request"], dict) and any(bodies[key] is not record[key] for key in bodies)
+    return {**record, **bodies} if is_changed else record
+
+
+def _find_body(message: Any) -> Any:
+    is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
+    return parse_if_json(message["body"] if is_http else message)
+
+
+def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of a HAR recording as an exchange; a request without a JSON body keeps its address."""
+    request, response = ({**one} if isinstance(one := entry.get(key), dict) else {} for key in ("request", "response"))
+    asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
+    body, text = parse_if_json(asked.get("text")), answer.get("text")
+    if answer.get("encoding") == "base64" and isinstance(text, str):
+        with suppress(ValueError):
+            text = b64decode(text).decode("utf-8", "replace")
+    return {
+        "request": body if isinstance(body, dict) else {"url": request.get("url")},
+        "response": parse_if_json(text),
+    }

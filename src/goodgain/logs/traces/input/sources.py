@@ -1,0 +1,218 @@
+"""A file of traces as formats read it: its documents one by one, each with its place in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads, loads_exactly
+from goodgain.files.opening import BOM
+from goodgain.logs.traces.expected_values import find_id, find_record_id, format_place
+from goodgain.logs.traces.input.file_head import FileHead, parse_members, parse_prefix
+from goodgain.logs.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
+from goodgain.logs.traces.model import Trace, UnknownItem
+from goodgain.logs.traces.reading_summary import Summary
+from goodgain.logs.traces.tools import BY_NAME, ChosenTools
+from goodgain.options import spell
+
+#: Ids of 128 bits, as the exporters of some SDKs write them.
+_LONG_IDS = re.compile(rb'"trace_?[iI]d"\s*:\s*[0-9]{20}')
+
+#: Limits against malicious files: the bytes of a document, and of a line or text.
+_MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
+#: A file with more lists and objects, and more than one per so many bytes, is not a log: `[{},{},{},...` takes 60 times
+#: its size in memory. The densest logs, those with log probabilities, have one per 20 bytes.
+_MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
+#: A limit against malicious files: how many unknown items of a trace are kept.
+_MAX_UNKNOWN = 1000
+
+
+@dataclass
+class Source:
+    """One file as a format reads it; `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
+
+    path: Path
+    head: FileHead
+    summary: Summary  # counts what is left out
+    open: Opener
+    citations: bool = False
+    reranked: bool = False
+    costs: bool = False
+    uses: bool = False
+    skip: bool = False  # leave out traces that cannot be read
+    is_search: ChosenTools = BY_NAME
+    inside: str = ""  # the place of the value that is read, if it is a part of the file
+    query_path: str = ""  # the field path or name of query ids that the caller gave, or a constant
+    #: Returns the `read` of the one known format that claims a value in a file.
+    find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
+    number: int = field(default=1, init=False)  # of the next trace
+    bytes_read: int = field(default=0, init=False)  # of lines
+    _values: int = field(default=0, init=False)
+    _unknown: list[UnknownItem] = field(default_factory=list, init=False)
+
+    def is_tool(self, name: str) -> bool:
+        """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
+        return self.is_search(name) or (self.uses and self.is_search.opens(name))
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings, for query ids."""
+        return base_name(self.path)
+
+    def documents(
+        self, *, are_traces: Callable[[list[Any]], bool] = lambda members: False
+    ) -> Iterator[tuple[Any, str]]:
+        """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
+
+        Lines that are messages of one conversation are one value, a list. With errors='skip', the whole members of a list
+        that was cut off are its value, if they are traces by `are_traces`.
+        """
+        if self.head.lines_are_messages:
+            yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
+            return
+        if self.head.kind == "jsonl":
+            yield from self._read_lines()
+            return
+        if self.head.kind == "table":
+            yield read_rows(self.path), f"{self.path}, its rows as a list, at "
+            return
+        content = self.bytes()
+        self._check_values(content, len(content))
+        try:
+            value = _parse(content)
+        except NotJSONError as error:
+            remedy = (
+                "write each of its JSON values on one line (jq -c .)" if self.head.is_sequence else "was it cut off?"
+            )
+            cut = InputError(f"{self.path}: is not JSON to its end ({error}); {remedy}")
+            *value, last = parse_members(content) if self.skip else [None]
+            if not (value and are_traces(value)):
+                raise cut from None
+            self._raise_or_skip(cut, self._name_lost(last, len(value) + 1))
+        yield value, f"{self.path}, at {self.inside}"
+
+    def _read_lines(self) -> Iterator[tuple[Any, str]]:
+        with self.open() as file:
+            for number in count(1):
+                line = file.readline(_MAX_PIECE)
+                if not line:
+                    break
+                self.bytes_read += len(line)
+                at = f"{self.path}, line {number}, at "
+                if len(line) >= _MAX_PIECE:
+                    raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace per line")
+                if line.isspace():
+                    continue
+                self._check_values(line, self.bytes_read)
+                try:
+                    value = _parse(line.removeprefix(BOM) if number == 1 else line)
+                except NotJSONError as error:
+                    cut = InputError(
+                        f"{format_place(at)}: is not JSON ({error}); was the file cut off there? "
+                        f"{spell('errors', 'skip')} leaves the line out."
+                    )
+                    self._raise_or_skip(cut, self._name_lost(parse_prefix(line, whole=False), self.number))
+                    self.number += 1  # later traces keep their numbers
+                    continue
+                yield value, at
+
+    def _check_values(self, text: bytes, size: int) -> None:
+        """Count the lists and objects in a text, and refuse a file with too many for its size."""
+        self._values += text.count(b"[") + text.count(b"{")
+        if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
+            raise InputError(
+                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any log; "
+                "leave out the file, or write it again"
+            )
+
+    def bytes(self) -> bytes:
+        """Read the whole file."""
+        with self.open() as file:
+            content = read_at_most(file, _MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise InputError(
+                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one per line"
+            )
+        return content.removeprefix(BOM)
+
+    def text(self) -> str:
+        """Read the whole file as text."""
+        content = self.bytes()
+        if len(content) > _MAX_PIECE:
+            raise InputError(f"{self.path}: is text of more than 256 MiB; write its traces to several files")
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
+
+    def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
+        """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
+
+        `one` makes a trace of a value and its place. `is_one` tells a list that is one trace (of messages) from a list of traces.
+        """
+        for value, at in self.documents(are_traces=lambda members: not is_one(members)):
+            if self.head.kind == "jsonl" and not self.head.lines_are_messages:
+                yield from self.read_numbered(one, value, at)
+            elif isinstance(value, list) and not is_one(value):
+                for index, member in enumerate(value):
+                    yield from self.read_numbered(one, member, f"{at}/{index}")
+            else:
+                yield from self._read_one(one, value, at)
+
+    def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
+        """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
+        number, self.number = self.number, self.number + 1
+        for trace in self._read_one(one, value, at, number):
+            trace.number = number
+            yield trace
+
+    def _read_one(
+        self, one: Callable[[Any, str], Trace | None], value: Any, at: str, number: int | None = None
+    ) -> Iterator[Trace]:
+        with self.handle_errors(self._name_lost(value, number) if self.skip else None):
+            if (trace := one(value, at)) is not None:
+                yield trace
+
+    @contextmanager
+    def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
+        """With errors='skip', count an InputError raised inside, by which `query_id` is lost; else let it through."""
+        try:
+            yield
+        except InputError as error:
+            if self._unknown:  # the likely cause
+                first = self._unknown[0]
+                error = InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
+            self._raise_or_skip(error, query_id)
+
+    def _raise_or_skip(self, error: InputError, query_id: str | None) -> None:
+        if not self.skip:
+            raise error
+        self._unknown.clear()  # they belong to the trace that is left out
+        self.summary.count_error(error, query_id)
+
+    def _name_lost(self, value: Any, number: int | None) -> str | None:
+        """Return the query id of a record that may not be readable: its own, else its number, if records have no ids."""
+        first = next(iter(self.head.objects), None)
+        own, other = (find_id(one) or find_record_id(one) for one in (value, first))
+        return own or (None if other else self.name if number is None else f"{self.name}-{number}")
+
+    def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
+        """Record that the trace being read has an item of an unknown kind, or something that is not read: an `UnknownItem`."""
+        if len(self._unknown) < _MAX_UNKNOWN:
+            self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
+
+    def take_unknown(self) -> tuple[UnknownItem, ...]:
+        """Return the unknown items since the last call: those of the trace just read."""
+        taken, self._unknown = tuple(self._unknown), []
+        return taken
+
+
+def _parse(text: bytes) -> Any:
+    """Parse the JSON of a log; the ids of spans may be numbers of more digits than a float has."""
+    return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)

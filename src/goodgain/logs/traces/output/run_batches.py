@@ -1,0 +1,323 @@
+"""Makes runs of batches of results, and writes them: one run per system and replicate.
+
+If results of a query lack ids, or one of its ids stands for several documents, deduplication finds its documents first.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files.opening import stem
+from goodgain.files.writing import (
+    Append,
+    EncodedRows,
+    Outputs,
+    append_rows,
+    encode_rows,
+    temporary_folder,
+    warn_of_escaped_ids,
+    write_with_polars,
+)
+from goodgain.formats.pages_of_ids import is_one_time
+from goodgain.logs.dedup.deduplication import ReissuedId, find_reissued_ids
+from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
+from goodgain.logs.traces.output.results_to_run import (
+    DEFAULT_TAG,
+    NormaliseUrl,
+    add_documents,
+    is_of_run,
+    list_runs,
+    to_run,
+)
+from goodgain.logs.traces.reading.query_ids import rename_queries
+from goodgain.logs.traces.reading.results_table import ResultRows
+from goodgain.logs.traces.reading_summary import RunName, Summary
+from goodgain.options import spell
+from goodgain.schema import COMPLETED, EMPTY_DOC
+
+#: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
+#: If there are earlier results, it gets those of the same queries as `earlier=`; it gets `same=` and `different=` if given,
+#: and `trust_doc_id=True` with these where all results have ids.
+Deduplicate = Callable[..., Any]
+
+#: Stands for the name of a system in the name of an output.
+PLACEHOLDER = "{system}"
+#: Whether a result of the query lacks an id: deduplication then finds its documents.
+LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
+#: Rows deduplicated at once; a batch may have more, because it has whole queries.
+_ROWS_A_BATCH = 200_000
+#: File systems allow 255 bytes for a name, and the rest of the name needs some.
+_MAX_NAME = 150
+
+
+class OutputFiles(NamedTuple):
+    """The files that a conversion writes: the run (with PLACEHOLDER: runs), the results, and other tables by name."""
+
+    run: Path
+    results: Path | None
+    tables: dict[str, Path]
+
+    @property
+    def is_one_run(self) -> bool:
+        return PLACEHOLDER not in self.run.name
+
+    @property
+    def known(self) -> list[Path]:
+        """The files whose names are known from the beginning."""
+        return [*filter(None, [self.run if self.is_one_run else None, self.results]), *self.tables.values()]
+
+
+class ConvertedBatch(NamedTuple):
+    """A batch, ready to be written."""
+
+    runs: list[tuple[RunName, EncodedRows]]
+    results: EncodedRows | None = None
+    tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables
+    postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
+    mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
+    deduplicated: int = 0  # queries whose documents were found by deduplication
+    reissued: tuple[ReissuedId, ...] = ()  # of each query whose ids stand for several documents, the first such id
+    one_time: int = 0  # documents of the runs whose id is an address that is new for each call
+
+
+@dataclass(frozen=True)
+class BatchConverter:
+    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`."""
+
+    deduplicate: Deduplicate | None
+    deduplicate_all: bool
+    normalise_url: NormaliseUrl | None
+    files: OutputFiles
+    system: str | None
+    postpone: bool  # return the rows unconverted, because more rows of their queries may come
+    earlier: pl.DataFrame | None = None  # results that already have documents
+    #: Further options of `deduplicate`: pairs of results that are the same or different.
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, rows: ResultRows) -> ConvertedBatch:
+        frame = self._select_system(rows.to_frame())
+        tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
+        mentions = tables.pop("uses", None)
+        postponed = ConvertedBatch([], postponed=frame, mentions=mentions)
+        batch = postponed if self.postpone else self.convert_rows(frame, mentions)
+        return batch._replace(tables={**batch.tables, **tables})
+
+    def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of the one system to convert, or of one of its runs, by the name `RunName.label` gives it."""
+        if self.system is None:
+            return frame
+        names = [name for name in list_runs(frame) if self.system in (name.system, name.label)]
+        return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
+
+    def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
+        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first."""
+        if frame.is_empty():
+            return self._encode_rows(frame, mentions)
+        options, trusted, earlier = dict(self.said), bool(self.said), None
+        lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
+        known = frame
+        if self.earlier is not None:
+            earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
+            options["earlier"] = earlier
+            known = pl.concat([earlier, frame], how="diagonal_relaxed")
+            # Doc_ids do not identify earlier documents with other names. If a person joined two doc_ids, they do.
+            renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))
+            ids = earlier.select("query_id", document="doc_id", is_id=pl.lit(True)).unique()
+            renamed = renamed.join(ids, on=["query_id", "document"], how="left")
+            others = renamed.filter(pl.col("is_id").is_null() | pl.col("doc_id").is_null())["query_id"].unique()
+            lacking = lacking | pl.col("query_id").is_in(others.implode())
+            trusted = trusted or renamed.height > 0
+        reissued = () if self.deduplicate_all else find_reissued_ids(known)
+        if self.deduplicate is None:
+            return self._encode_rows(frame, mentions)._replace(reissued=reissued)
+        lack = set(frame.filter(lacking)["query_id"])
+        reissued = tuple(one for one in reissued if one.query_id not in lack)
+        in_need = frame["query_id"].is_in([*lack, *(one.query_id for one in reissued)])
+        if not (in_need.any() or trusted):
+            return self._encode_rows(frame, mentions, earlier)
+        frame = frame.with_columns(place=pl.int_range(pl.len()))
+        whole, rest = frame.filter(in_need), frame.filter(~in_need)
+        # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
+        by_id = {**options, "trust_doc_id": True}
+        parts = [
+            self._add_documents(whole, options),
+            self._add_documents(rest, by_id) if trusted else rest.with_columns(document="doc_id"),
+        ]
+        batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
+        return batch._replace(deduplicated=whole["query_id"].n_unique(), reissued=reissued)
+
+    def _add_documents(self, frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+        if self.deduplicate is None or frame.is_empty():
+            return frame.with_columns(document=pl.lit(None, pl.String))
+        found = self.deduplicate(frame, **options)
+        return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
+
+    def _encode_rows(
+        self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
+    ) -> ConvertedBatch:
+        """Encode the run of each system and replicate, and the results with their documents; add the uses."""
+        results, tables = None, {}
+        if self.files.results is not None or mentions is not None:
+            frame = add_documents(frame, self.normalise_url)
+        if self.files.results is not None:
+            results = encode_rows(frame, self.files.results)
+        if mentions is not None:
+            tables["uses"] = tabulate_uses(mentions, frame, earlier)
+        runs, one_time = [], 0
+        for name in list_runs(frame):
+            run = to_run(frame.filter(is_of_run(name)), normalise_url=self.normalise_url)
+            one_time += run.filter(is_one_time(pl.col("doc_id"))).n_unique(["query_id", "doc_id"])
+            runs.append((name, encode_rows(run, self.files.run)))
+        return ConvertedBatch(runs, results, tables, one_time=one_time)
+
+
+class OutputWriter:
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
+
+    def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: Outputs) -> None:
+        self.runs: dict[str, Path] = {}  # by their labels
+        self.rows = self.deduplicated = 0
+        self._stack = stack
+        self._files = files
+        self._system = system
+        self._outputs = outputs
+        self._escaped = 0
+        self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
+        self._batches: list[ConvertedBatch] = []  # without the rows that are in files
+        self._postponed: list[Path] = []
+
+    def add(self, batch: ConvertedBatch, summary: Summary) -> None:
+        chosen = self._list_chosen_runs(summary)
+        if self._files.is_one_run and len(chosen) > 1:
+            first, second = (name.label or "one without a name" for name in chosen[:2])
+            what = "systems" if len({name.system for name in chosen}) > 1 else "runs of a system"
+            raise InputError(
+                f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with "
+                f"{spell('system')}, or put {PLACEHOLDER} into the name of the output"
+            )
+        for name, run in batch.runs:
+            self._open_run(name)(run)
+            self.rows += run.rows
+            self._escaped += run.escaped
+        if self._files.results is not None and batch.results is not None:
+            self._appends[self._files.results](batch.results)
+        if batch.postponed is not None and batch.postponed.height:
+            folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
+            self._postponed.append(folder / f"{len(self._postponed)}.parquet")
+            with write_with_polars():
+                batch.postponed.write_parquet(self._postponed[-1])
+        self.deduplicated += batch.deduplicated
+        self._batches.append(batch._replace(runs=[], results=None, postponed=None))
+
+    def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
+        """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
+        if self._system is not None and not self._list_chosen_runs(summary):
+            labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
+            known = ", ".join(labels) or "one without a name"
+            raise InputError(f"the traces hold no system {self._system!r}, only {known}")
+        for name, path in self._files.tables.items():
+            rows = pl.concat([batch.tables[name] for batch in self._batches if name in batch.tables])
+            if name != "uses":  # their queries were renamed before
+                rows = rename_queries(rows, new_ids)
+            if name == "queries":  # a query has the same text in all systems
+                rows = rows.filter(pl.col("text").str.strip_chars() != "").select("query_id", "text")
+                rows = rows.unique("query_id", keep="first", maintain_order=True)
+            elif name == "costs":
+                rows = self._name_as_runs(rows)
+            elif name == "uses":
+                rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
+            elif name == "outcomes":
+                if rows.is_empty():
+                    notice(
+                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
+                    )
+                names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+                index = ["query_id", "system", "replicate"]
+                rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
+                rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
+            self._appends[path](encode_rows(rows, path))
+
+    def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows whose systems have the names of the files of their runs, as curve and compare call them."""
+        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
+        if self._files.is_one_run:
+            system = pl.lit(stem(self._files.run))
+        return rows.with_columns(system=system)
+
+    def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
+        return [name for name in summary.systems if self._system in (None, name.system, name.label)]
+
+    def _open_run(self, name: RunName) -> Append:
+        label = name.label or DEFAULT_TAG
+        if self._files.is_one_run:
+            self.runs[label] = self._files.run
+        elif label not in self.runs:
+            # The replicate follows a dot: runs/agent.*.run are the runs of one system.
+            parts = [name.system or DEFAULT_TAG, *([name.replicate] if name.replicate is not None else [])]
+            out = self._files.run
+            path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
+            if path in self.runs.values():
+                raise InputError(
+                    f"{path}: two systems would be written to this file; convert them separately with {spell('system')}"
+                )
+            self._outputs.add(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.runs[label] = path
+            self._appends[path] = self._stack.enter_context(append_rows(path))
+        return self._appends[self.runs[label]]
+
+    def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
+        """Yield the postponed rows from disk and their mentions, with the ids of joined queries, whole queries at a time."""
+        if not self._postponed:
+            return
+        found = [batch.mentions for batch in self._batches if batch.mentions is not None]
+        mentions = rename_queries(pl.concat(found), new_ids) if found else None
+        rows = rename_queries(pl.scan_parquet(self._postponed), new_ids)
+        sizes = rows.group_by("query_id", maintain_order=True).len().collect()
+        part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
+        for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
+            chosen = queries["query_id"].to_list()
+            is_chosen = pl.col("query_id").is_in(chosen)
+            yield rows.filter(is_chosen).collect(), None if mentions is None else mentions.filter(is_chosen)
+
+    def give_notices(self, *, deduplication_asked: bool) -> None:
+        """Give the notices about the outputs; a requested deduplication needs none."""
+        found = [one for batch in self._batches for one in batch.reissued]
+        reissued = len(found) if self.deduplicated else 0
+        if self.deduplicated > reissued and not deduplication_asked:
+            notice(
+                f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
+                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
+            )
+        if found:
+            remedy = (
+                f"deduplication identified the documents instead; {spell('deduplicate', None)} keeps the ids"
+                if reissued
+                else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
+            )
+            notice(
+                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents ({found[0]}): {remedy}"
+            )
+        if one_time := sum(batch.one_time for batch in self._batches):
+            notice(
+                f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again has "
+                "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
+                "pages' addresses."
+            )
+        if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
+            notice(
+                f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "
+                "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
+            )
+        warn_of_escaped_ids(self._escaped, self._files.run)
+
+
+def _make_file_name(name: str) -> str:
+    """Return a system's name, which may hold anything, as a part of a file's name."""
+    safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
+    return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

@@ -1,0 +1,184 @@
+"""Finds which documents a turn opened and which its final answer cites, and connects them with its results."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.formats.urls import parse_url
+from goodgain.logs.traces.model import UNANSWERED, SearchCall, ToolCall, Turn
+from goodgain.logs.traces.tool_outputs.outcomes import BETWEEN_BLOCKS, brings_no_page
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
+from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
+from goodgain.logs.traces.tools import has_answer
+
+#: Where a result stands: its iteration, search and rank.
+Place = tuple[int, int, int]
+
+#: Arguments of calls, and fields of citations, that name documents, the best first; and those that may hold a number of
+#: another kind (a page of a document), and the n-th result of the last search.
+_NAMES = (
+    *("url", "urls", "link", "links", "uri", "href", "docid", "docids", "documentid", "documentids", "fileid"),
+    *("id", "ids", "page", "source"),
+)
+_DOUBTFUL, _POSITIONS = {"id", "ids", "page", "source"}, ("cursor", "index")
+#: A name that Codex gives to what its web tool returned; the log does not say which document it is.
+_REFERENCE = re.compile(r"turn\d+[a-z]+\d+")
+#: A limit against malicious logs: arguments and citations nested deeper are not read.
+_MAX_DEPTH = 6
+
+_URL = re.compile(r"https?://[^\s<>\"`|\\^{}\[\]【】「」《》，。、；：！？（）]+", re.IGNORECASE)
+_AFTER_URL = ".,;:!?'*_~"
+_BRACKETS = re.compile(r"\[([^\[\]]{1,1000})\]|【([^【】]{1,1000})】")
+_BETWEEN_IDS = re.compile(r"[,;，；]")
+_NUMBER = re.compile(r"\d+")
+
+
+class Mention(NamedTuple):
+    """One document that was opened or cited."""
+
+    kind: str  # `open` or `cite`
+    iteration: int  # the last iteration before it was opened; that of the answer for a citation
+    name: str | None  # its id or URL; None if `place` says which result it is
+    place: Place | None = None
+    failed: bool = False  # the call failed or brought nothing
+
+
+class Uses(NamedTuple):
+    """What a turn opened and cited."""
+
+    mentions: list[Mention]
+    answered: bool  # the log has a final answer
+    can_open: bool | None  # the log can record opens; None if it hides which documents this turn opened
+    unnamed: int  # how many calls opened something that the log does not name
+
+
+class _Documents:
+    """The documents that a turn has met, by their names: ids, and pages of URLs."""
+
+    def __init__(self, iterations: Sequence[Sequence[SearchCall]]) -> None:
+        self._iterations = iterations
+        self._places: dict[str, list[Place]] = {}
+        self.opened: set[str] = set()
+        for iteration, searches in enumerate(iterations, start=1):
+            for number, search in enumerate(searches, start=1):
+                for result in search.results:
+                    names = {result.doc_id, result.url, *(value for _, value in result.ids)}
+                    names |= {make_page_key(name) for name in (result.url, result.doc_id) if name}
+                    for name in filter(None, names):
+                        self._places.setdefault(name, []).append((iteration, number, result.rank))
+
+    def find(self, name: str, iteration: int) -> Place | None:
+        """Return the result that has an id or URL: the last one up to an iteration, else the first one after it."""
+        places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
+        return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
+
+    def find_nth(self, number: int, iteration: int) -> Place | None:
+        """Return the n-th result, from 1, of the last search up to an iteration."""
+        searches = self._iterations[iteration - 1] if iteration else ()
+        return (iteration, len(searches), number) if searches and 0 < number <= len(searches[-1].results) else None
+
+    def is_met(self, name: str) -> bool:
+        """Return whether a document was returned or opened."""
+        return self.find(name, 0) is not None or not self.opened.isdisjoint((name, make_page_key(name)))
+
+
+def make_page_key(name: str) -> str | None:
+    """Return a key that is equal for the URLs that deduplication takes for one page; None for an id."""
+    parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
+    return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
+
+
+def read_uses(
+    turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
+) -> Uses:
+    """Read what a turn opened and cited; `opens` are its calls that open, each with the last iteration before it."""
+    documents = _Documents(iterations)
+    mentions: list[Mention] = []
+    unnamed, is_hidden = 0, False
+    for iteration, call in opens:
+        named = list(_read_open(call, iteration, documents))
+        if not named:
+            unnamed += 1
+            # The log hides a document if it lacks the arguments, or they refer to what the log lacks. Any other call without
+            # a name goes on in the page that is open.
+            asked = parse_if_json(call.arguments) if call.opened is None else call.opened
+            is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
+        mentions += named
+        documents.opened |= {key for one in named if one.name for key in (one.name, make_page_key(one.name)) if key}
+    text, last = turn.answer, turn.steps[-1].calls[-1:] if turn.steps else []
+    if text is None and last and has_answer(last[0].tool):
+        text = str(last[0].arguments)
+    for name in dict.fromkeys(_list_citations(text or "", turn, documents)):
+        place = documents.find(name, len(iterations))
+        mentions.append(Mention("cite", len(iterations), None if place else name, place))
+    known = can_open if turn.opens_are_known is None else turn.opens_are_known
+    return Uses(mentions, text is not None or bool(turn.cited), None if is_hidden else known, unnamed)
+
+
+def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
+    """Yield a mention for each document that a call asked for, once."""
+    asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
+    if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
+        value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
+        asked = [*_find_urls(asked)] if value is None else value[0]
+    found: dict[tuple[str | None, Place | None], None] = {}
+    for key, name in _list_names(asked, _NAMES + _POSITIONS):
+        place = documents.find(str(name), iteration)
+        if place is None and isinstance(name, int) and key in _POSITIONS:
+            place = documents.find_nth(name, iteration)
+        is_name = not (isinstance(name, int) and key in (*_DOUBTFUL, *_POSITIONS))
+        if place is not None or (is_name and not _REFERENCE.fullmatch(str(name))):
+            found[None if place else str(name), place] = None
+    pages = call.output.split(BETWEEN_BLOCKS) if isinstance(call.output, str) else []
+    outputs = pages if len(pages) == len(found) else [call.output] * len(found)
+    for (unmet, place), output in zip(found, outputs, strict=True):
+        failed = call.failed or (output is not UNANSWERED and brings_no_page(output))
+        yield Mention("open", iteration, unmet, place, failed)
+
+
+def _list_names(
+    value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
+) -> Iterator[tuple[str, str | int]]:
+    """Yield the names of documents in a value, each with the key that holds it: under the best key, else any URL."""
+    if isinstance(value, str) and (name := value.strip()):
+        is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
+        yield (key, int(name)) if is_number else (key, name)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, value
+    elif isinstance(value, list) and depth:
+        for member in value:
+            yield from _list_names(member, keys, key, depth - 1)
+    elif isinstance(value, dict) and depth:
+        named = {normalise_key(str(name)): held for name, held in value.items() if held not in (None, "")}
+        for best in keys:
+            if found := list(_list_names(named.get(best), keys, best, depth - 1)):
+                yield from found
+                return
+        for held in named.values():  # a wrapper, or an argument of another name
+            if isinstance(held, (dict, list)) or (isinstance(held, str) and _URL.match(held.strip())):
+                yield from (one for one in _list_names(held, keys, "", depth - 1) if one[0] or _URL.match(str(one[1])))
+
+
+def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[str]:
+    """Yield the names in an answer's structured citations, the URLs in its text, and the known ids in brackets."""
+    for cited in turn.cited:
+        yield from (str(name) for _, name in _list_names(cited, _NAMES))
+    asked = {make_page_key(url) for url in _find_urls(turn.user_text)}
+    for url in _find_urls(text):
+        # The question may hold the URL, and the answer repeat it.
+        if make_page_key(url) not in asked or documents.is_met(url):
+            yield url
+    for found in _BRACKETS.finditer(text):
+        for part in _BETWEEN_IDS.split(found[1] or found[2]):
+            name = part.partition("†")[0].strip()
+            yield from filter(documents.is_met, [name] if documents.is_met(name) else _NUMBER.findall(name))
+
+
+def _find_urls(text: str) -> Iterator[str]:
+    """Yield the URLs in a text, without the punctuation and the closing brackets after them."""
+    for found in _URL.finditer(text):
+        url = found[0]
+        while url[-1] in _AFTER_URL or (url[-1] == ")" and url.count(")") > url.count("(")):
+            url = url[:-1]
+        yield url

@@ -1,0 +1,290 @@
+"""Turns a trace into queries: chooses its turns and searches, reads their results, and sums up costs."""
+
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from goodgain.errors import InputError
+from goodgain.logs.traces.conversations.record_tree import follow_path
+from goodgain.logs.traces.conversations.turns_and_calls import add_usages
+from goodgain.logs.traces.expected_values import format_place, parse_time
+from goodgain.logs.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.logs.traces.reading.opened_and_cited import Uses, read_uses
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading_summary import Summary
+from goodgain.logs.traces.recorded_outcomes import find_outcomes
+from goodgain.logs.traces.tool_outputs.outcomes import Outcome, is_nothing_found
+from goodgain.logs.traces.tool_outputs.overlooked_results import find_unknown_urls
+from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_output
+from goodgain.logs.traces.tool_outputs.result_objects import join_texts
+from goodgain.logs.traces.tools import hands_over
+from goodgain.options import spell
+from goodgain.schema import COMPLETED
+
+
+class Query(NamedTuple):
+    """One turn of a trace that is scored, with its iterations in order and the searches of each."""
+
+    turn: Turn
+    own_id: str | None
+    iterations: list[list[SearchCall]]
+    left_out: bool  # iterations without recorded results were left out
+    spent: list[Usage]  # the costs of each iteration, then of the answer after the last; empty unless costs are read
+    uses: Uses | None = None  # None unless uses are read
+
+
+def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
+    """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
+    if options.strict:
+        count_unknown(trace.unknown, options, summary)
+    for call in (call for turn in trace.turns for call in turn.calls):
+        call.name_called_tool(options.tool_rule)
+    turns_read = len(trace.turns)
+    used = _choose_turns(trace, options)
+    if options.query_text is not None:  # it is the question, instead of what the user said
+        text = follow_path(trace.record, options.query_text)
+        if not isinstance(text, str) or not text.strip():
+            remedy = f"give another path with {spell('query_text')}"
+            raise InputError(f"{format_place(trace.at)}: has no text at {options.query_text}; {remedy}")
+        for turn in trace.turns:
+            turn.user_text, turn.asked = text if turn is used[0] else "", None
+    read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
+    count_unknown(trace.unknown, options, summary)  # of traces that are read
+    summary.traces += 1
+    summary.turns_read += turns_read
+    summary.turns_used += turns_read if options.turns == "joined" else len(used)
+    # Either all turns are used, or one.
+    others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
+    calls_elsewhere = [call for turn in others for call in turn.calls]
+    summary.tools_elsewhere.update(call.tool for call in calls_elsewhere)
+    elsewhere = sum(_is_search(call, options) for call in calls_elsewhere)
+    summary.searches_elsewhere += elsewhere
+    idle = [query.turn for query in read if not query.iterations and not query.left_out]
+    for turn in idle:
+        if (handing := next((call for call in turn.calls if hands_over(call.tool)), None)) is not None:
+            summary.count("handed_over", f"{handing.tool} at {format_place(handing.at)}")
+    if elsewhere:
+        summary.queries_searched_earlier += len(idle)
+    else:
+        summary.without_search += len(idle)
+    return read
+
+
+def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
+    if options.turns == "joined":
+        trace.turns = [_join_turns(trace.turns)]
+    if options.turns == "searching":
+        searching = (turn for turn in reversed(trace.turns) if any(_is_search(call, options) for call in turn.calls))
+        return [next(searching, trace.turns[-1])]
+    return [trace.turns[-1]] if options.turns == "last" else trace.turns
+
+
+def _join_turns(turns: list[Turn]) -> Turn:
+    """Return the turns of a conversation as one, which the first names. No step has calls of two turns."""
+    for turn in turns[1:]:
+        first = turn.steps[0] if turn.steps else None
+        begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
+        if first and begun and ended and begun <= ended and (first.usage is None or first.usage.seconds is None):
+            # else the time in which the user wrote would count
+            first.usage = add_usages(first.usage, Usage(seconds=(ended - begun).total_seconds()))
+    answers = [turn.answer for turn in turns if turn.answer is not None]
+    known = {turn.opens_are_known for turn in turns} - {None}
+    return replace(
+        turns[0],
+        user_text="\n".join(turn.user_text for turn in turns if turn.user_text),
+        asked=turns[0].user_text,
+        steps=[step for turn in turns for step in turn.steps],
+        answer="\n\n".join(answers) if answers else None,
+        cited=[one for turn in turns for one in turn.cited],
+        opens_are_known=all(known) if known else None,
+    )
+
+
+def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
+    """Return the traces of several logs, which are one query, as one trace: their steps by time, or log by log."""
+    for call in (call for trace in traces for turn in trace.turns for call in turn.calls):
+        call.name_called_tool(options.tool_rule)
+    used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
+    turn = _join_turns([turn for _, turn in used])
+    if options.order == "time":
+        begun = {id(step): time for trace, turn in used for step, time in _time_steps(trace, turn)}
+        turn.steps.sort(key=lambda step: begun[id(step)])
+    unknown = tuple(item for trace in traces for item in trace.unknown)
+    outcomes: dict[str, float] = {}
+    for trace in traces:  # of several values the last counts; a query broke off if one of its logs did
+        found = read_outcomes(trace)
+        outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
+    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes)
+
+
+def read_outcomes(trace: Trace) -> dict[str, float]:
+    return find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
+
+
+def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
+    """Yield each step with its time; a step without one has that of the step before."""
+    clock = parse_time(turn.time)
+    for step in turn.steps:
+        clock = parse_time(step.time) or clock
+        if clock is None and step.calls:
+            raise InputError(
+                f"{format_place(trace.at)}: has no times, so the order of its searches and those of the other logs of its query "
+                f"is not known; name the logs in their order, and pass {spell('order', 'given')}"
+            )
+        yield step, clock.timestamp() if clock else 0.0
+
+
+def _is_search(call: ToolCall, options: ReadOptions) -> bool:
+    """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
+    return options.tool_rule.searches_with(call.tool, call.arguments) if call.is_search is None else call.is_search
+
+
+def _is_open(call: ToolCall, options: ReadOptions) -> bool:
+    """Return whether a call opens a document: by its format, else by its name."""
+    return bool(call.opened) if call.opened is not None else not call.is_search and options.tool_rule.opens(call.tool)
+
+
+def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
+    """Count items that are not understood; with `strict`, the first one raises."""
+    for unknown in items:
+        if options.strict:
+            raise InputError(
+                f"{_describe(unknown)}, and {spell('strict', True)} allows no such item; without it, a notice replaces the error"
+            )
+        summary.count_unknown(unknown.what, format_place(unknown.at))
+
+
+def _describe(unknown: UnknownItem) -> str:
+    expected = f" (expected: {unknown.expected})" if unknown.expected else ""
+    return f"{format_place(unknown.at)}: {unknown.what} is not understood{expected}"
+
+
+def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+    iterations: list[list[SearchCall]] = []
+    ended: list[int] = []
+    opens: list[tuple[int, ToolCall]] = []
+    skipped = unparsed = 0
+    for step in turn.steps:
+        searches: list[SearchCall] = []
+        beside: list[tuple[int, ToolCall]] = []
+        for call in step.calls:
+            is_open = _is_open(call, options)
+            if is_open:  # one beside a search in a step belongs to the iteration before
+                beside.append((0 if iteration == "step" else len(searches), call))
+            if _is_search(call, options):
+                searches.append(_read_search(call, options, summary))
+                continue
+            summary.skipped_tools[call.tool] += 1
+            if is_open:
+                summary.opening_tools[call.tool] += 1
+            # If the format decides on a call, its tool's name is not in question.
+            if call.is_search is None and looks_like_results(call.output, call.at):
+                summary.lookalikes[call.tool] += 1
+        before = len(iterations)
+        groups = [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]
+        statuses = [{search.status for search in group} for group in groups]
+        # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
+        # its results would be incomplete.
+        kept = [options.unrecorded != "skip" or "unrecorded" not in found for found in statuses]
+        unparsed += sum("unparsed" in found for found in statuses)
+        iterations += compress(groups, kept)
+        skipped += kept.count(False)
+        opens += [(before + sum(kept[:number]), call) for number, call in beside]
+        ended.append(len(iterations) - before)
+    summary.steps += len(turn.steps)
+    summary.iterations += len(iterations)
+    if not iterations and not skipped and trace.unknown:  # it may have been a search
+        raise InputError(
+            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace: it may have been one; "
+            f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
+            f"{spell('errors', 'skip')}"
+        )
+    summary.unparsed_iterations += unparsed
+    summary.unparsed_queries += unparsed > 0
+    # If every turn is a query, the trace's id is the conversation's: a turn has only the id that it names itself.
+    own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
+    spent = _sum_costs(turn, ended) if options.costs else []
+    summary.costs_read += len(spent)
+    summary.costs_known += sum(usage != Usage() for usage in spent)
+    uses = None
+    if options.uses:
+        can_open = bool(opens) or any(_is_open(call, options) for one in trace.turns for call in one.calls)
+        uses = read_uses(turn, iterations, opens, can_open=can_open)
+        summary.unnamed_opens += uses.unnamed
+    return Query(turn, own_id, iterations, skipped > 0, spent, uses)
+
+
+def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    """Return a search with its results, and count it; raise if the results are missing, unless the options allow it."""
+    outcome = _read_outcome(call, options)
+    place = format_place(call.at)
+    if outcome.status == "unrecorded" and options.unrecorded == "raise":
+        if call.perhaps:
+            raise UnrecordedError(
+                f"{place}: the search with {call.tool!r} was made, and goodgain does not know where its answer is: perhaps "
+                f"under {call.perhaps!r}; name that key output, or write the searches in the format jsonl "
+                "(docs/traces/your_own_agent.md)"
+            )
+        if not call.may_lack:
+            raise UnrecordedError(
+                f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
+                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts them as "
+                "searches with no results, 'skip' leaves their iterations out"
+            )
+        summary.count("blank", place)
+    if outcome.status == "unparsed" and options.errors == "raise":
+        raise InputError(
+            f"{place}: no results can be read from the output of the search with {call.tool!r} "
+            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results, each with "
+            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool "
+            f"does not search, name those that do with {spell('tools')}"
+        )
+    if outcome.unread:
+        summary.count("unread", place, outcome.unread)
+        summary.searches_with_unread += 1
+    summary.unknown_urls.update(find_unknown_urls(outcome.results))
+    summary.searches[call.tool] += 1
+    summary.results += len(outcome.results)
+    if outcome.status != "ok":
+        name = "failed" if outcome.status == "error" else outcome.status
+        setattr(summary, name, getattr(summary, name) + 1)
+    asked = call.arguments if call.queries is None else call.queries
+    return SearchCall(outcome.status, outcome.results, asked, call.call_id)
+
+
+class UnrecordedError(InputError):
+    """Raised for a search whose results the log lacks. Skipping all such traces would change every measure silently."""
+
+
+def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
+    """Read the outcome of a call. Results count even if the log says that the call failed."""
+    outcome = None
+    for output in (call.output, call.spare):
+        if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):
+            found = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+            if outcome is None or outcome.status == "unparsed" or found.results:
+                outcome = found
+    if call.failed and not (outcome and outcome.results):
+        return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
+    return outcome or Outcome("unrecorded")
+
+
+def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
+    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended."""
+    spent: list[Usage] = []
+    rest, clock = Usage(), parse_time(turn.time)
+    for step, count in zip(turn.steps, ended, strict=True):
+        rest = add_usages(rest, step.usage) or rest
+        # Without a duration, a step lasted from the time of the previous step to its own.
+        if (time := parse_time(step.time)) is not None:
+            if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
+                rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
+            clock = time
+        # What was spent since the last iteration is the cost of the first of the step.
+        if count:
+            free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
+            spent += [rest, *[free] * (count - 1)]
+            rest = Usage()
+    return [*spent, rest]

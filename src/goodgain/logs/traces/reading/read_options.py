@@ -1,0 +1,106 @@
+"""The options of `read_traces` and `convert_traces`, checked once."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from goodgain.errors import InputError
+from goodgain.logs.traces.input.logs_and_archives import base_name
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.reading.known_formats import get_format
+from goodgain.logs.traces.tool_outputs.readers import Parse
+from goodgain.logs.traces.tools import OPEN, ChosenTools, ToolPredicate, make_tool_predicate
+from goodgain.options import spell
+
+QueryId = str | Callable[[Trace], str]
+#: A table of query ids: by the key of the question, or by the name of the log.
+QueryIds = Mapping[bytes | str, str]
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "turns": ("last", "searching", "all", "joined"),
+    "iteration": (None, "step", "call"),
+    "order": ("time", "given"),
+    "unrecorded": ("raise", "empty", "skip"),
+    "errors": ("raise", "skip"),
+    **dict.fromkeys(("citations", "reranked", "strict", "costs", "uses"), (True, False)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read traces; the docstring of `read_traces` describes each option."""
+
+    format: str = "auto"
+    turns: Literal["last", "searching", "all", "joined"] = "last"
+    iteration: Literal["step", "call"] | None = None
+    tools: ToolPredicate | Collection[str] | str | None = None
+    parse: Parse | None = None
+    query_id: QueryId | None = None
+    query_ids: QueryIds | None = None
+    order: Literal["time", "given"] = "time"
+    query_text: str | None = None
+    citations: bool = False
+    unrecorded: Literal["raise", "empty", "skip"] = "raise"
+    errors: Literal["raise", "skip"] = "raise"
+    reranked: bool = False
+    strict: bool = False
+    costs: bool = False
+    uses: bool = False
+    tag: str | None = None
+    repeats: bool = False  # by `read_repeats`, not by the caller: records name the runs of queries by any of `REPEATS`
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
+                raise InputError(f"{spell(name, value)} is not known; give {allowed}")
+        if self.format != "auto":
+            get_format(self.format)
+        if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
+            raise InputError(f"{spell('query_id')} takes a text (a constant or a field path), or a function of a trace")
+        if self.query_text is not None:
+            if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
+                given = spell("query_text", self.query_text)
+                raise InputError(f"{given}: give the path of a field, such as /task/question")
+            if self.turns == "all":
+                raise InputError(
+                    f"{spell('query_text')} is the question of a trace, and with {spell('turns', 'all')} each turn has its own; "
+                    "leave out one"
+                )
+        if self.parse is not None and not callable(self.parse):
+            raise InputError("parse= takes a function of a tool's output that returns its results, or None")
+        if self.tag is not None and not isinstance(self.tag, str):
+            raise InputError(f"{spell('tag')} takes a text, the name of the system, or None")
+        self.tool_rule  # noqa: B018  # checks `tools`
+
+    @cached_property
+    def tool_rule(self) -> ChosenTools:
+        """Whether a tool searches, by `tools`."""
+        return make_tool_predicate(self.tools)
+
+    @cached_property
+    def ids_of_several_logs(self) -> frozenset[str]:
+        """The ids that `query_ids` gives more than one log; if each turn is a query, none."""
+        ids = self.query_ids or {}
+        logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
+        counts = Counter(query_id for _, query_id in logs if self.turns != "all")
+        return frozenset(query_id for query_id, count in counts.items() if count > 1)
+
+    @property
+    def opens_named(self) -> bool:
+        """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
+        return OPEN in self.tool_rule.decisions.values()
+
+    @property
+    def choices(self) -> list[str]:
+        """The options set by the caller that change numbers, for the summary and the signature of results."""
+        return [
+            spell(field.name, getattr(self, field.name))
+            for field in fields(self)
+            if field.name in ("turns", "iteration", "order", "citations", "unrecorded", "errors", "reranked", "tools")
+            and getattr(self, field.name) != field.default
+        ]

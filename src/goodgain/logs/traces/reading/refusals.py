@@ -1,0 +1,159 @@
+"""Says why no format claims a file: what it looks like, the format that finds most calls in it, and what shape would count."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from goodgain.errors import InputError, count_of
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import SearchCall
+from goodgain.logs.traces.reading.known_formats import Format, find_reader, formats, get_format, is_claimed
+from goodgain.logs.traces.reading.queries_and_costs import read_queries
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading_summary import Summary
+from goodgain.options import spell
+
+#: How deep values are tried in the formats, and how many of them.
+_MAX_DEPTH, _MAX_TRIED = 6, 40
+#: The length of a reason, and of a text in the example.
+_LONGEST_REASON, _LONGEST_TEXT = 160, 60
+#: How a cassette of VCR begins.
+_CASSETTE = (b"interactions:", b'"interactions":', b'"http_interactions":')
+
+
+class _Trial(NamedTuple):
+    name: str
+    reason: str
+    place: str = ""
+    calls: int = 0
+
+
+def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
+    path = options.query_id if isinstance(options.query_id, str) else ""
+    return Source(
+        log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
+        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, find_reader=find_reader,
+    )  # fmt: skip
+
+
+def describe_unclaimed(log: Log, options: ReadOptions) -> str:
+    known = [one for one in formats().values() if one.name != "shape"]
+    trials = [_try(one, log.path, log.head) for one in known]
+    for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
+        with suppress(TypeError):  # a value nests too deep
+            head = FileHead("value.json", orjson.dumps(value), whole=True)
+            trials += [_try(one, log.path, head, place) for one in known if one.sniff(head)]
+    nearest = max(trials, key=lambda one: (one.calls, bool(one.place), -len(one.place)))
+    near = f"; the nearest is {nearest.name} ({nearest.reason})" if nearest.calls else ""
+    counted, example = _count_by_shape(log, options)
+    way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
+    if any(words in log.head.raw[:1000] for words in _CASSETTE):
+        way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
+    return (
+        f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}; "
+        f"{f'{counted}; else ' if counted else ''}name its format with {spell('format')}, or {way_out}"
+    )
+
+
+def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
+    """Yield a line for each log in a file and each format: whether the format claims the log, or why not."""
+    for open_log in find_logs(path, partial(is_claimed, options.format)):
+        log = open_log()
+        yield f"{log.path}: {log.head.description}"
+        for known in formats().values():
+            if known.name != "shape":
+                reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head).reason
+                yield f"  {known.name}: {reason}"
+        yield f"  {_count_by_shape(log, options)[0] or 'shape: no call of a tool was found in it'}"
+
+
+def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
+    """Return what reading by shape would count, and the first search as a line of the format jsonl; else empty texts."""
+    asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
+    shape, summary, ids = get_format("shape"), Summary(), 0
+    first: tuple[str, SearchCall] | None = None
+    try:
+        source = make_source(log, replace(asked, errors="raise"), summary)
+        for trace in shape.read(source):
+            read = read_queries(trace, asked, asked.iteration or trace.iteration or shape.iteration, summary)
+            ids += trace.query_id is not None
+            for search in (one for query in read for iteration in query.iterations for one in iteration):
+                if first is None or (search.results and not first[1].results):
+                    first = trace.query_id or "q1", search
+    except InputError as error:
+        return f"by shape ({spell('format', 'shape')}) {str(error).replace(f'{log.path}, at ', '')}", ""
+    if first is None:
+        return "", ""
+    searches = sum(summary.searches.values())
+    tools = ", ".join(f"{name} {count}" for name, count in summary.searches.most_common(5))
+    faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
+    counted = f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}"
+    more = ", ..." if len(summary.searches) > 5 else ""
+    found = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
+    from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
+    where = f"; {from_field}" if ids else ""
+    is_refused = summary.unparsed or (summary.unrecorded and options.unrecorded == "raise")
+    purpose = "to see which" if is_refused else "to take this"
+    return (
+        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} {purpose}",
+        _write_example(*first),
+    )
+
+
+def _write_example(query_id: str, search: SearchCall) -> str:
+    """Return a search as the line of jsonl that a message shows, with its first result."""
+    results = [
+        {name: value[:_LONGEST_TEXT] for name in ("doc_id", "url", "title") if (value := getattr(result, name))}
+        for result in search.results[:1]
+    ]
+    made = {"query": " ".join(search.queries)[:_LONGEST_TEXT], "results": results}
+    line = {"goodgain_trace": 1, "query_id": query_id[:_LONGEST_TEXT], "steps": [{"searches": [made]}]}
+    return f": {orjson.dumps(line).decode()}"
+
+
+def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
+    """Yield the lists and objects in an object with their places, but none of a list: a member would be a part of a log."""
+    for key, value in holder.items() if isinstance(holder, dict) and depth else ():
+        if isinstance(value, (dict, list)) and value:
+            yield value, f"{place}/{key}"
+            yield from _list_values(value, f"{place}/{key}", depth - 1)
+
+
+def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
+    content = head.raw
+    try:
+        if head.kind == "jsonl":  # the whole values in the head
+            content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
+        elif head.kind == "json":
+            content = orjson.dumps(head.value)
+    except TypeError:
+        return _Trial(known.name, "its JSON nests too deep")
+    source = Source(path, FileHead(head.name, content, whole=True), Summary(), lambda: BytesIO(content))
+    try:
+        trace = next(known.read(source), None)
+    except InputError as error:
+        reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
+        reason = reason.partition(", found an object with")[0]  # the message has its keys already
+        return _Trial(known.name, " ".join(reason.split())[:_LONGEST_REASON])
+    except Exception:  # a plugin's own
+        if not known.is_plugin:
+            raise
+        return _Trial(known.name, "its reader failed")
+    if unknown := (trace.unknown if trace else ()) + source.take_unknown():
+        return _Trial(known.name, f"{unknown[0].what} is not understood"[:_LONGEST_REASON])
+    calls = sum(len(turn.calls) for turn in trace.turns) if trace else 0
+    if not calls:
+        return _Trial(known.name, "no call of a tool was found in it")
+    if place:
+        return _Trial(known.name, f"it finds calls at {place}; write what is there to a file of its own", place, calls)
+    reason = f"its reader can read the beginning, but the format's marks are missing: pass {spell('format', known.name)} to use it"
+    return _Trial(known.name, reason, "", calls)

@@ -1,0 +1,191 @@
+"""Finds the files to read, divides them into tasks (small files together), and maps tasks in processes."""
+
+import os
+import pickle
+import signal
+import stat
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
+from goodgain.files.escaping import check_name
+from goodgain.files.opening import error_reason, explain_read_errors, make_path
+from goodgain.logs.traces.input.logs_and_archives import LOG_ENDINGS, list_logs
+from goodgain.logs.traces.reading.known_formats import formats
+from goodgain.options import FOR_COMMANDS, spell
+
+PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+#: The traces of one system, or those of each system by its name.
+Paths = PathsOfSystem | Mapping[str, PathsOfSystem]
+
+#: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
+_TASK_SIZE = 16 << 20
+#: Tasks submitted per process: one running and one waiting, so no process is idle.
+_TASKS_AHEAD = 2
+
+Task = TypeVar("Task")
+Value = TypeVar("Value")
+
+
+class TraceFile(NamedTuple):
+    """A file of traces: its size in bytes, and the name of its system, if the caller gave one."""
+
+    path: Path
+    system: str | None
+    size: int
+
+
+def find_trace_files(paths: Paths) -> list[TraceFile]:
+    """Return the files that paths name; a directory stands for the files in it with an ending of traces."""
+    if isinstance(paths, Mapping):
+        for name in paths:
+            if not isinstance(name, str) or not name:
+                raise InputError(f"{name!r} is not the name of a system; give a text, as in {{'old': 'old.jsonl'}}")
+            check_name(name, "system")
+        named = [(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
+    else:
+        named = [(path, None) for path in _list_files(paths)]
+    if not named:
+        raise InputError("no trace was given; name at least one file")
+    files: dict[Path, TraceFile] = {}
+    for path, system in named:
+        if path in files:
+            raise InputError(f"{path}: is given twice; name each file once")
+        files[path] = TraceFile(path, system, path.stat().st_size)
+    return list(files.values())
+
+
+def _list_files(paths: PathsOfSystem) -> list[Path]:
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if not isinstance(given, Iterable):
+        raise InputError(
+            f"the traces are a {type(given).__name__}; give the path of a file or folder, or a list of them"
+        )
+    files: list[Path] = []
+    for path in (make_path(one, "one of the traces") for one in given):
+        with explain_read_errors(path):
+            files += _list_files_at(path)
+    return files
+
+
+def _list_files_at(path: Path) -> list[Path]:
+    try:
+        mode = path.stat().st_mode  # fails if there is no such file, or if a log passed as text is too long for a name
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
+    if stat.S_ISDIR(mode):
+        if whole := [file for known in formats().values() for file in known.find(path)]:
+            return whole
+        if inside := list_logs(path):
+            return inside
+        raise InputError(f"{path}: the directory holds no file that ends in {', '.join(LOG_ENDINGS)}; name the files")
+    if not stat.S_ISREG(mode):
+        raise InputError(
+            f"{path}: is a pipe or a device, which can be read only once, but a log is read twice; write it to a file"
+        )
+    return [path]
+
+
+def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
+    """Yield the files of each task, which one process reads: small files together, large ones alone."""
+    task: list[TraceFile] = []
+    for file in files:
+        task.append(file)
+        if sum(one.size for one in task) >= _TASK_SIZE:
+            yield task
+            task = []
+    if task:
+        yield task
+
+
+def map_in_processes(
+    function: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int
+) -> Iterator[list[Value]]:
+    """Yield the values of each task in order, computed by several processes; give the notices of all."""
+    try:
+        pickle.dumps(function)
+    except Exception as error:
+        raise InputError(
+            f"with {spell('jobs', jobs)}, functions given as options must be importable by name ({error}); "
+            "define them in a module, or leave jobs at 1"
+        ) from error
+    with _open_pool(jobs) as pool:
+        waiting: deque[Future[tuple[list[Value], list[str]]]] = deque()
+        for task in tasks:
+            with _block_interrupts():  # a process started here must not print a traceback on Ctrl-C
+                waiting.append(pool.submit(_record_notices, function, task))
+            if len(waiting) > jobs * _TASKS_AHEAD:
+                yield _get_value(waiting.popleft())
+        while waiting:
+            yield _get_value(waiting.popleft())
+
+
+def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
+    """Return the values and the notices given meanwhile; the user's process gives them."""
+    given: list[GoodgainNotice] = []
+    with collect_notices(given.append):
+        values = list(function(task))
+    return values, list(map(str, given))
+
+
+def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
+    try:
+        value, notices = future.result()
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a process that read traces ended early; if this is a script, put its work below "
+            "`if __name__ == '__main__':`, else leave jobs at 1"
+        ) from error
+    for text in notices:
+        notice(text)
+    return value
+
+
+@contextmanager
+def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them."""
+    # Polars does not survive a fork.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(FOR_COMMANDS.get(),))
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):  # kill_workers() exists from Python 3.14 on
+            process.kill()
+        # The pool waits for the rest of a result whose process was killed while it sent it, as long as somebody could write it.
+        results: Any = pool._result_queue
+        results._writer.close()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _block_interrupts() -> Iterator[None]:
+    """Block SIGINT, also for processes started meanwhile, which inherit this: their parent kills them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
+    """Write messages as the parent does, and end with the parent, even if it is killed: else its pipes stay open."""
+    FOR_COMMANDS.set(for_commands)
+
+    def wait() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,207 @@
+"""Reads files of traces: opens each log, finds its format, and makes rows of results from its traces, batch by batch."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import Generic, NamedTuple, TypeVar
+
+from goodgain.errors import InputError
+from goodgain.files.escaping import check_name
+from goodgain.files.opening import check_fork
+from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
+from goodgain.logs.traces.reading.queries_and_costs import (
+    UnrecordedError,
+    count_unknown,
+    join_logs,
+    read_outcomes,
+    read_queries,
+)
+from goodgain.logs.traces.reading.query_ids import (
+    NamedQuery,
+    QueryNames,
+    find_id_of_log,
+    name_log,
+    name_queries,
+    name_run,
+)
+from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading.refusals import describe_unclaimed, make_source
+from goodgain.logs.traces.reading.results_table import ResultRows
+from goodgain.logs.traces.reading.trace_files_and_tasks import (
+    Paths,
+    TraceFile,
+    find_trace_files,
+    map_in_processes,
+    plan_tasks,
+)
+from goodgain.logs.traces.reading_summary import RunName, Summary
+from goodgain.logs.traces.tools import check_tools_called
+from goodgain.options import spell
+from goodgain.schema import COMPLETED
+
+Value = TypeVar("Value")
+#: Called with the bytes read so far and the bytes in all.
+Progress = Callable[[int, int], None]
+
+#: A batch ends at one of these limits, which keep its rows and their texts small in memory.
+_ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
+
+
+class TraceBatch(NamedTuple, Generic[Value]):
+    """The value made from some whole traces, with their size in bytes, their queries, and their counts."""
+
+    value: Value
+    size: int
+    names: list[NamedQuery]
+    summary: Summary
+
+
+def read_batches(
+    paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
+    jobs: int = 1, progress: Progress | None = None,
+) -> Generator[Value]:  # fmt: skip
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`."""
+    check_fork()
+    if not isinstance(jobs, int) or jobs < 1:
+        raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
+    files = find_trace_files(paths)
+    if options.tag is not None:
+        check_name(options.tag, "system")
+        if isinstance(paths, Mapping):
+            given = spell("tag", options.tag)
+            raise InputError(f"{given}: the systems are named with their files; leave out {spell('tag')}")
+    done, total = 0, sum(file.size for file in files)
+    summary.files = len(files)
+    summary.choices = options.choices
+    tasks = (
+        plan_tasks(files) if not options.ids_of_several_logs else iter([files])
+    )  # one process reads all logs of a query
+    read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
+    by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
+    for batch in chain.from_iterable(by_task):
+        for query in batch.names:
+            names.add(query)
+        summary.add(batch.summary)
+        done += batch.size
+        if progress is not None:
+            progress(done, total)
+        yield batch.value
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
+        )
+    check_tools_called(options.tool_rule, summary.called_tools)
+    names.join(options, summary)  # `names.new_ids` has the ids of joined queries
+
+
+def _read_task(
+    files: list[TraceFile], options: ReadOptions, finish: Callable[[ResultRows], Value]
+) -> Iterator[TraceBatch[Value]]:
+    summary, rows, size = Summary(), ResultRows(), 0
+    names: list[NamedQuery] = []
+    of_query: dict[tuple[str | None, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
+    for file in files:
+        begun = 0
+        for trace, trace_format, name, read in _read_file(file, options, summary):
+            shared = options.ids_of_several_logs and find_id_of_log(trace, options.query_ids or {}, name)
+            if shared and shared in options.ids_of_several_logs:
+                run = name_run(trace, file.system, options)
+                of_query.setdefault((shared, run), []).append((trace, trace_format, file.system, name))
+                continue
+            with _skip_errors(options, summary, trace.query_id or name_log(trace, name)):
+                names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
+            if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
+                # More bytes are read from a compressed file than it has.
+                size += min(read, file.size) - min(begun, file.size)
+                yield TraceBatch(finish(rows), size, names, summary.pop_counts())
+                rows, names, size, begun = ResultRows(), [], 0, read
+        size += max(file.size - begun, 0)
+    for (query_id, _), logs in of_query.items():
+        traces, (_, trace_format, system, name) = [trace for trace, *_ in logs], logs[0]
+        with _skip_errors(options, summary, query_id):
+            trace = join_logs(traces, options) if len(traces) > 1 else traces[0]
+            names += _add_trace(trace, trace_format, system, name, options, rows, summary)
+            summary.joined_logs += len(traces) * (len(traces) > 1)
+            summary.queries_of_logs += len(traces) > 1
+    yield TraceBatch(finish(rows), size, names, summary.pop_counts())
+
+
+def _add_trace(
+    trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
+    summary: Summary,
+) -> list[NamedQuery]:  # fmt: skip
+    """Add a trace to the rows and counts, and return its queries; `system` comes before the one that the log names."""
+    # A trace that is left out must not change the counts.
+    counted = Summary() if options.errors == "skip" else summary
+    before, idle_before = sum(counted.searches.values()), counted.without_search
+    iteration = options.iteration or trace.iteration or trace_format.iteration
+    queries = read_queries(trace, options, iteration, counted)
+    run = name_run(trace, system, options)
+    named = name_queries(trace, queries, run, options, name)
+    counted.formats[trace_format.name] += 1
+    searches = sum(counted.searches.values()) - before
+    if searches and options.iteration is None and iteration == "call":
+        counted.calls_as_iterations[trace_format.name] += searches
+    counted.systems[run] += len(queries)
+    if idle := counted.without_search - idle_before:
+        counted.idle[run] += idle
+    if counted is not summary:
+        summary.add(counted)
+    for query, of in zip(queries, named, strict=True):
+        rows.add(query, of.query_id, *run)
+    if named:  # what a log says of a conversation is about its last turn
+        outcomes = read_outcomes(trace)
+        rows.add_outcomes(outcomes, named[-1].query_id, *run)
+        if outcomes.get(COMPLETED) == 0:
+            summary.count("broken_off", format_place(trace.at))
+    return named
+
+
+@contextmanager
+def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
+    """With errors='skip', count an error raised inside instead of raising it; `query_id` is lost by it."""
+    try:
+        yield
+    except InputError as error:
+        if options.errors != "skip" or isinstance(error, UnrecordedError):
+            raise
+        summary.count_error(error, query_id)
+
+
+def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
+    """Yield the traces of a file, each with its format, its log's name, and the bytes read so far."""
+    begun = read = 0
+    with _skip_errors(options, summary):
+        for open_log in find_logs(file.path, partial(is_claimed, options.format)):
+            with _skip_errors(options, summary):
+                for trace, trace_format, source in _read_log(open_log(), options, summary):
+                    read = begun + source.bytes_read
+                    yield trace, trace_format, source.name, read
+            begun = read
+
+
+def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
+    errors = summary.errors
+    trace_format = detect_format(log.path, log.head) if options.format == "auto" else get_format(options.format)
+    if trace_format is None:
+        raise InputError(describe_unclaimed(log, options))
+    source = make_source(log, options, summary)
+    if not log.ends:
+        source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
+    is_empty = True
+    for trace in trace_format.read(source):
+        is_empty = False
+        trace.unknown += source.take_unknown()
+        yield trace, trace_format, source
+    count_unknown(source.take_unknown(), options, summary)  # items after the last trace
+    if is_empty and summary.errors == errors:
+        raise InputError(
+            f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "
+            "its searches in the format jsonl (docs/traces/your_own_agent.md)"
+        )

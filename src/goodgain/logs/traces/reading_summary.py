@@ -1,0 +1,304 @@
+"""The counts of a reading: traces, turns, steps, searches by tool, results, and faults."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from goodgain.errors import count_of, notice
+from goodgain.logs.traces.tools import describe_tool, is_known_tool
+from goodgain.options import spell
+
+#: How many errors, query ids and names a notice shows; it counts the others.
+_MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
+#: How many kinds of unknown items are counted separately: malicious input may invent any number.
+_MAX_KINDS = 10_000
+
+
+class RunName(NamedTuple):
+    """The run that a query belongs to: its system, and its name among the runs of the system."""
+
+    system: str | None = None
+    replicate: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The run in one word, as `--system` takes it: `agent`, or `agent-2` for its second run."""
+        return "-".join(part for part in self if part)
+
+
+class Summary(msgspec.Struct):
+    """The counts of one reading. Searches, tools, results and statuses are counted in the turns used.
+
+    `str(summary)` lists them in words.
+    """
+
+    files: int = 0
+    traces: int = 0
+    formats: Counter[str] = msgspec.field(default_factory=Counter)
+    turns_read: int = 0
+    turns_used: int = 0
+    steps: int = 0
+    iterations: int = 0
+    searches: Counter[str] = msgspec.field(default_factory=Counter)
+    skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    opening_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    unnamed_opens: int = 0
+    systems: Counter[RunName] = msgspec.field(default_factory=Counter)
+    results: int = 0
+    empty: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    unrecorded: int = 0
+    without_search: int = 0
+    idle: Counter[RunName] = msgspec.field(default_factory=Counter)
+    lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
+    searches_elsewhere: int = 0
+    tools_elsewhere: Counter[str] = msgspec.field(default_factory=Counter)
+    queries_searched_earlier: int = 0
+    broken_off: int = 0
+    lost_ids: list[str] = msgspec.field(default_factory=list)
+    passed_over: int = 0
+    other_roots: int = 0
+    handed_over: int = 0
+    unknown: Counter[str] = msgspec.field(default_factory=Counter)
+    costs_read: int = 0
+    costs_known: int = 0
+    blank: int = 0
+    unread: int = 0
+    searches_with_unread: int = 0
+    unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
+    unparsed_queries: int = 0
+    unparsed_iterations: int = 0
+    calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
+    errors: int = 0
+    first_errors: list[str] = msgspec.field(default_factory=list)
+    choices: list[str] = msgspec.field(default_factory=list)
+    joined_runs: str = ""
+    joined_by_id: int = 0
+    joined_by_question: int = 0
+    joined_to_none: int = 0
+    earlier_by_id: bool = False
+    joined_logs: int = 0
+    queries_of_logs: int = 0
+    own_ids: int = 0
+    ids_from: str = ""
+    unnamed: int = 0
+    first_unnamed: str = ""
+    doubtful_keys: int = 0
+    firsts: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def add(self, other: Summary) -> None:
+        """Add the counts of another reading."""
+        for name in self.__struct_fields__:
+            mine, others = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Counter):
+                mine.update(others)
+            elif isinstance(mine, (str, bool)):
+                setattr(self, name, mine or others)
+            elif isinstance(mine, dict):
+                setattr(self, name, others | mine)
+            elif isinstance(mine, list):
+                mine.extend(one for one in others if name != "choices" or one not in mine)
+            else:
+                setattr(self, name, mine + others)
+
+    @property
+    def called_tools(self) -> set[str]:
+        """The names of all tools that the logs call, including turns that are not used."""
+        return {*self.searches, *self.skipped_tools, *self.tools_elsewhere}
+
+    def pop_counts(self) -> Summary:
+        """Return the counts so far, and start again from zero."""
+        taken, fresh = msgspec.structs.replace(self), Summary()
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(fresh, name))
+        return taken
+
+    def count_error(self, error: Exception, query_id: str | None = None) -> None:
+        """Count a trace or file that was left out because of an error, with its query id if that is known."""
+        self.errors += 1
+        self.lost_ids += [query_id] if query_id else []
+        if len(self.first_errors) < _MAX_ERRORS_SHOWN:
+            self.first_errors.append(str(error))
+
+    def count_unknown(self, what: str, at: str) -> None:
+        """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
+        self.firsts.setdefault("unknown", at)
+        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
+            self.unknown[what[:200]] += 1
+
+    def count(self, name: str, at: str, number: int = 1) -> None:
+        """Add to one of the counters; `at` is the place of what is counted, or its name."""
+        setattr(self, name, getattr(self, name) + number)
+        self.firsts.setdefault(name, at)
+
+    def count_unnamed(self, query_id: str) -> None:
+        """Count a query that the table `query_ids=` does not name."""
+        self.unnamed += 1
+        if self.unnamed <= _MAX_IDS_SHOWN + 1:
+            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [*self._describe_counts(), *self._describe_exceptions(), *(f"option: {one}" for one in self.choices)]
+        )
+
+    def _describe_counts(self) -> Iterator[str]:
+        yield (
+            f"{count_of(self.traces, 'trace')} in {count_of(self.files, 'file')}, "
+            f"{count_of(self.turns_read, 'turn')} read, {self.turns_used:,} used"
+        )
+        if self.formats:
+            yield f"traces by format: {_format_counts(self.formats)}"
+        yield f"{count_of(self.steps, 'step')}, {count_of(self.iterations, 'iteration')} (searches)"
+        yield f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:"
+        if not (self.searches or self.skipped_tools):
+            yield "  none"
+        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
+            for name, count in counts.most_common():
+                decision = describe_tool(name, counted=counted, opens=self.opening_tools[name] > 0)
+                looking = 0 if counted else self.lookalikes[name]
+                like = f"; {looking} of its answers look like lists of results" if looking else ""
+                yield f"  {name or 'without a name'} {count}: {decision}{like}"
+        yield (
+            f"{count_of(self.results, 'result')}; searches that found nothing {self.empty}, failed {self.failed}, "
+            f"could not be read {self.unparsed}, were not recorded {self.unrecorded}"
+        )
+
+    def _describe_exceptions(self) -> Iterator[str]:
+        """Yield a line for each thing that most logs lack."""
+        if any(name.label for name in self.systems):
+            by_label = Counter({name.label: count for name, count in self.systems.items()})
+            yield f"queries by system: {_format_counts(by_label)}"
+        if self.joined_runs:
+            by_id = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
+            yield (
+                f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
+                f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
+            )
+        if self.joined_logs:
+            joined = count_of(self.queries_of_logs, "query", "queries")
+            yield f"logs that {spell('query_ids')} joins: {self.joined_logs} are {joined}"
+        if self.ids_from:
+            yield f"query ids from `{self.ids_from}`"
+        if self.unnamed:
+            yield f"queries that {spell('query_ids')} does not name: {self.unnamed}"
+        if self.searches_elsewhere:
+            yield self._describe_elsewhere()
+        if self.without_search:
+            idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
+            yield f"queries that never searched: {', '.join(idle) or self.without_search}"
+        if self.broken_off:
+            yield f"traces that broke off, by their logs: {self.broken_off}"
+        if self.passed_over:
+            yield f"{self.passed_over} exchanges with other endpoints passed over"
+        if self.other_roots:
+            yield f"{self.other_roots} root spans with no span of a known kind passed over"
+        if self.unknown:
+            yield f"not understood: {_format_counts(self.unknown)}"
+        if self.errors:
+            yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
+
+    def _describe_elsewhere(self) -> str:
+        """Return how many searches are before the turns that become queries."""
+        used, earlier = sum(self.searches.values()), self.queries_searched_earlier
+        which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
+        in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
+        found = f"{self.searches_elsewhere} of {used + self.searches_elsewhere} searches are before {which} and do not count"
+        return f"{found}; {spell('turns', 'all')} counts them{in_earlier}"
+
+    def give_notices(self) -> None:
+        """Give a notice for each count that changes what the numbers mean."""
+        spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
+        spelled["unrecorded"] = spell("unrecorded", "empty")
+        for name, text in _NOTICES.items():
+            if count := getattr(self, name):
+                shown, number = (
+                    (_format_counts(count), sum(count.values())) if isinstance(count, Counter) else ("", count)
+                )
+                notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled))
+        for text in self._describe_particulars():
+            notice(text)
+
+    def _describe_particulars(self) -> Iterator[str]:
+        """Yield the notices that depend on more than one count."""
+        if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
+            yield (
+                f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
+                f"with {spell('query_ids')}."
+            )
+        for name, count in self.calls_as_iterations.items():
+            yield (
+                f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
+                f"an iteration; pass {spell('iteration', 'call')} to confirm this, {spell('iteration', 'step')} to group them"
+            )
+        if self.queries_searched_earlier:
+            yield (
+                f"{self._describe_elsewhere()}, which count as queries without a search; {spell('turns', 'searching')} takes the "
+                "last turn of each trace that searched"
+            )
+        missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
+        shown = ", ".join(
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})" for name in missed
+        )
+        if missed and not any(choice.startswith(spell("tools")) for choice in self.choices):
+            yield (
+                f"the answers of tools that do not count as searches look like lists of results: {shown}; "
+                f"if they search, pass {spell('tools', [*dict.fromkeys(filter(None, [*self.searches, *missed]))])}"
+            )
+        if self.costs_read and not self.costs_known:
+            yield (
+                "the traces have no tokens, seconds or prices, so all costs are null; docs/reference/trace_formats.md says what "
+                "each format records"
+            )
+        for name, count in self.unknown_urls.most_common(1):
+            yield (
+                f"the results of {count_of(count, 'search', 'searches')} have no URL or id that goodgain knows, so their texts "
+                f"identify their documents, but {name!r} holds URLs: name it url in the log, or read the results with parse="
+            )
+        if self.errors:
+            yield self.describe_errors()
+
+    def describe_errors(self) -> str:
+        """Return how many traces or files were left out, and the first errors."""
+        shown = self.first_errors[:_MAX_ERRORS_SHOWN]
+        more = f" (and {self.errors - len(shown)} more)" if self.errors > len(shown) else ""
+        return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"
+
+
+#: The notice of a counter that is not 0, or of a table of counts: {shown}. {first} is the place of the first.
+_NOTICES = {
+    "own_ids": "{query_id} was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
+    "{query_ids}.",
+    "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
+    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
+    "write one record per line, with a field query_id; if not, confirm with {query_id}.",
+    "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
+    "among them are missing",
+    "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
+    "is {first}. If an agent is among them, export its spans too",
+    "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
+    "{outcomes} marks them in the column completed",
+    "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. Its searches may be in "
+    "another log. Convert that log too; here they count as none.",
+    "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
+    "document, opens are unknown (null).",
+    "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
+    "not read, the first at {first}; if they are results, read them with parse= of read_traces",
+    "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "
+    "without results; pass {unrecorded} to confirm this, 'skip' to leave their iterations out",
+    "unparsed": "{count} searches have output that could not be read and count as searches without results: "
+    "{of.unparsed_iterations} iterations of {of.unparsed_queries} queries; read them with parse= of read_traces, or name the "
+    "search tools with {tools}",
+}
+
+
+def _format_counts(counts: Counter[str]) -> str:
+    shown = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(_MAX_NAMES_SHOWN)]
+    if len(counts) > len(shown):
+        shown.append(f"and {len(counts) - len(shown)} more")
+    return ", ".join(shown) or "none"

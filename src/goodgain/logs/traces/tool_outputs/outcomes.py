@@ -1,0 +1,161 @@
+"""The outcome of a search; recognises how tools report a failure or no results, in texts and in objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.expected_values import as_number
+from goodgain.logs.traces.model import Result, Status
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
+
+#: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
+FAILURES = (
+    *("[Search] ", "Error executing", "Error: ", "Error invoking", "Error calling", "Error during", "Error while"),
+    *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
+    "Web search error: ",
+)
+#: How Gemini CLI begins; without `Sources:`, a model's prose follows in place of a list of results.
+GEMINI_CLI = "Web search results for "
+#: How Claude Code begins, and how it reports no results, among a model's prose.
+CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
+#: Tongyi's tools write it between the results of several queries, and between the pages of several URLs.
+BETWEEN_BLOCKS = "\n=======\n"
+#: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
+_HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
+
+#: The beginning of a text that reports no results.
+_NOTHING = re.compile(
+    r"""
+      (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
+          (?:[\w-]+\s+){0,3}?(?:results?|documents?|matches|hits|passages|pages)\b
+          (?:\s+(?:was|were|found|for|matching|returned|available|in)\b|\s*[.!:]?\s*$)
+    | (?:[\w-]+\s+){1,3}(?:hasn't|has\s+not)\s+returned\s+any\s+results?\b
+    | found\s+(?:0|no)\s+(?:results?|documents?|matches)
+    | (?:an?\s+)?(?:[\w-]+\s+){0,2}search\s+(?:for\s+.{0,400}?\s+)?(?:found|returned)\s+(?:0|no)\s+results?
+    | no\s+search\s+results\s+or\s+information\s+found\b
+    | (?:could\s+not|couldn't|did\s+not|didn't)\s+find\s+any\b
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+#: The beginning of a text in place of a page that could not be opened, as tools write it; Tongyi's repeats URL and goal.
+_NO_PAGE = re.compile(
+    r"""
+      \[visit\]\s | (?:failed|unable)\s+to\s+(?:fetch|read|load|retrieve|open|visit|access|download|scrape)\b
+    | (?:could\s+not|couldn't|cannot|can't)\s+(?:be\s+)?(?:fetch|read|load|retrieve|open|visit|access|download|scrape)
+    | error\s+(?:fetching|reading|loading|opening|accessing|\d{3})\b | http\s+(?:error\s+)?[45]\d\d\b
+    | (?:4\d\d\s+|5\d\d\s+)?(?:(?:page|document|file|url)\s+)?(?:not\s+found|forbidden|bad\s+gateway)\b
+    | The\ useful\ information\ in\ .{0,4000}?Evidence\ in\ page:\s+The\ provided\ webpage\ content\ could\ not\ be\ accessed
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+#: Keys of the text of a page, and the longest text that is read as JSON to find them.
+_PAGE_TEXTS = {"text", "content", "markdown", "body", "pagecontent", "rawcontent", "html", "result", "output"}
+_MAX_JSON_PAGE = 1_000_000
+#: A longer text says more, so it does not count as "nothing found"; nor does an object with more texts.
+_MAX_LENGTH, _MAX_TEXTS = 1000, 3
+#: The query in such a sentence, which may hold a URL.
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
+#: Keys with the number of results.
+_COUNTS = {
+    *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
+    *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
+}
+#: Answers of Google, Bing and Brave, which omit an empty list: a key, its value, another key that is present, and the key
+#: of the list.
+_WITHOUT_LIST = (
+    ("kind", "customsearch#search", "queries", "items"),
+    ("_type", "SearchResponse", "queryContext", "webPages"),
+    ("type", "search", "query", "web"),
+)
+
+
+class Outcome(NamedTuple):
+    """The status of a search, its results, and names (addresses, ids) of other values that look like results."""
+
+    status: Status
+    results: tuple[Result, ...] = ()
+    overlooked: tuple[str, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """How many values in the output look like results and are not among them."""
+        read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
+        return len(set(self.overlooked) - read)
+
+    def add_overlooked_names(self, names: Iterable[str]) -> Outcome:
+        return self._replace(overlooked=(*self.overlooked, *names))
+
+
+EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
+
+
+def join_outcomes(outcomes: list[Outcome]) -> Outcome:
+    """Join the blocks of one search: ranks continue, and one block with results makes the search ok."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
+    results = [result for outcome in outcomes for result in outcome.results]
+    if results:
+        ranked = tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1))
+        return Outcome("ok", ranked, overlooked)
+    statuses = {outcome.status for outcome in outcomes}
+    # Without results the worst case counts: unparsed output may have held some.
+    worst = next((known for known in (UNPARSED, EMPTY, ERROR) if known.status in statuses), UNPARSED)
+    return worst.add_overlooked_names(overlooked)
+
+
+def is_nothing_found(text: str) -> bool:
+    """Return whether a text begins like a report of no results, and names no URL."""
+    if text.startswith(CLAUDE_CODE):
+        return _NO_LINKS in text
+    return len(text) <= _MAX_LENGTH and _NOTHING.match(text) is not None and "://" not in _QUOTED.sub("", text)
+
+
+def strip_heading(text: str) -> str:
+    """Return a text without the heading that repeats the query, which may have any form."""
+    found = _HEADING.match(text)
+    return text[found.end() :] if found else text
+
+
+def brings_no_page(output: Any) -> bool:
+    """Return whether what a tool returned in place of a page is a failure, or empty.
+
+    >>> [brings_no_page(output) for output in ("", "[visit] Failed to read page.", {"docid": "d1", "text": ""}, "BM25 is ...")]
+    [True, True, True, False]
+    """
+    if isinstance(output, str):
+        text = output.strip()
+        if text.startswith(("{", "[")) and len(text) <= _MAX_JSON_PAGE and (value := parse_if_json(text)) is not text:
+            return not isinstance(value, str) and brings_no_page(value)
+        return not text or text.startswith(FAILURES) or _NO_PAGE.match(text) is not None or is_nothing_found(text)
+    if isinstance(output, list):
+        return all(map(brings_no_page, output))
+    if isinstance(output, dict):
+        held = [output[key] for key, name in normalise_keys(tuple(output)) if name in _PAGE_TEXTS]
+        return all(map(brings_no_page, held)) if held else not output or has_error(output)
+    return output is None
+
+
+def has_error(item: dict[str, Any]) -> bool:
+    names = ("error", "errormessage", "errorcode")
+    return any(name in names and item[key] for key, name in normalise_keys(tuple(item)))
+
+
+def counts_nothing(item: dict[str, Any]) -> bool:
+    """Return whether an object counts 0 results, or is an answer that omits an empty list."""
+    if any(isinstance(value, list) and value for value in item.values()):
+        return False
+    if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
+        return True
+    return any(name in _COUNTS and as_number(item[key]) == 0 for key, name in normalise_keys(tuple(item)))
+
+
+def says_nothing_found(item: dict[str, Any]) -> bool:
+    """Return whether all texts of an object report no results."""
+    texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
+    return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))

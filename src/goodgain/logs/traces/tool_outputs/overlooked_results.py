@@ -1,0 +1,212 @@
+"""Finds values that look like a search or its results but were not read: none may be lost silently."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs.result_objects import Object, make_key_plan, normalise_key
+from goodgain.logs.traces.tool_outputs.service_answers import PICTURE_LISTS
+from goodgain.logs.traces.tool_outputs.text_lists import find_address, split_number
+from goodgain.logs.traces.tools import is_search_tool
+
+#: Keys of objects with addresses and titles that are not results.
+_NO_RESULTS = {
+    *PICTURE_LISTS,
+    *("answerbox", "knowledgegraph", "peoplealsoask", "relatedquestions", "relatedsearches", "faq", "infobox"),
+    *("infoboxes", "sitelinks", "deeplinks", "deepresults", "breadcrumbs", "citedby"),
+    *("authors", "author", "profile", "profiles", "facets", "filters", "aggregations", "categories", "tags"),
+    *("thumbnail", "thumbnails", "favicon", "embedding", "embeddings", "vector", "values", "usage", "rankings"),
+}
+#: Fields of logs that count, describe or cite, or hold a program's own notes.
+_NOTES = {
+    *("metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations"),
+    *("tools", "functions", "toolchoice"),
+}
+#: Keys under which a call names its tool, and keys of its query.
+_TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
+_QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
+#: What the types of calls and of their answers have in common: `server_tool_use`, `function_call_output`.
+_CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
+#: Calls in the text of an agent: `Action: search[...]`, `Action: search` above `Action Input:`, or JSON with `action_input`.
+_WRITTEN_CALL = re.compile(
+    r"""^[ \t*>]*Action(?:[ ]\d{1,4})?[ \t*]*:[ \t*`]*([^\s\[({`*:][^\n\[({`*:]{0,79}?)[ \t*`]*(?:[\[(]|\n[ \t*]*Action[ ]Input)"""
+    r"""|"action"\s*:\s*"([^"\n]{1,80})"\s*,\s*"action_input\"""",
+    re.MULTILINE,
+)
+#: Longer texts are not names.
+_LONGEST_NAME = 200
+#: Values nested deeper are not searched.
+_MAX_DEPTH = 8
+_URL = re.compile(r"https?://[^\s<>\"']+")
+#: Names of fields with the URL of a picture.
+_PICTURES = re.compile("image|icon|thumb|picture|photo|avatar|logo")
+#: Signs that end a sentence or a bracket rather than an address.
+_AFTER_URL = ").,;:]*"
+
+
+def looks_like_search(key: str, value: Any) -> bool:
+    """Return whether a field of a log that its format does not read looks like a search: it has results, or a call."""
+    if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
+        return False
+    return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
+
+
+def holds_call(value: Any) -> bool:
+    """Return whether an object in a value has the name of a search tool, a query or the answer to a call."""
+    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
+
+
+def looks_like_messages(key: str, value: Any) -> bool:
+    """Return whether a field beside the messages of a record looks like more messages, with a search or results."""
+    # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
+    objects = _find_objects(value, _MAX_DEPTH)
+    has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
+    return has_message and looks_like_search(key, value)
+
+
+def find_written_calls(text: str) -> Iterator[str]:
+    """Yield the tools that the text of an agent calls, as ReAct writes calls.
+
+    >>> list(find_written_calls("I do not know him.\\nAction: search[Ada Lovelace]"))
+    ['search']
+    """
+    if "ction" in text:
+        yield from (match[1] or match[2] for match in _WRITTEN_CALL.finditer(text))
+
+
+def is_content(key: str, value: Any) -> bool:
+    """Return whether a field may be the missing content of an item: it has text in it."""
+    if isinstance(value, str):
+        return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
+    objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
+    return normalise_key(key) not in _NOTES and any(isinstance(text, str) for item in objects for text in item.values())
+
+
+def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[tuple[Object, bool]]:
+    """Yield the objects in a value, and whether they are in a list."""
+    if isinstance(value, dict):
+        yield value, in_list
+    if depth and isinstance(value, (list, dict)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _find_objects(inner, depth - 1, in_list=isinstance(value, list))
+
+
+def _is_call(item: Object, *, in_list: bool) -> bool:
+    """Return whether an object has a key with the name of a search tool or, in a list, is a call, its query or answer."""
+    for key, value in item.items():
+        if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
+            continue
+        name = normalise_key(key) if in_list else ""
+        if is_search_tool(key) or name in _QUERY_KEYS or name.endswith(("callid", "tooluseid")):
+            return True
+        word = value if name in _TOOL_KEYS and isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
+        if word and (is_search_tool(word) or _CALL_TYPE.search(word)):
+            return True
+    return False
+
+
+def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
+    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`."""
+    # Inner objects of a result that are not in a list describe the same document.
+    kinds = list if lists_only else (list, dict)
+    skipped = set(map(id, read))
+    for key, value in item.items():
+        if isinstance(value, kinds) and value and normalise_key(key) not in _NO_RESULTS:
+            yield from _find_names(value, skipped, _MAX_DEPTH, in_list=False)
+
+
+def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> Iterator[str]:
+    if id(value) in skipped or depth < 0:
+        return
+    if isinstance(value, list):
+        for member in value:
+            if isinstance(member, (list, dict)):
+                yield from _find_names(member, skipped, depth - 1, in_list=True)
+    elif name := _find_name(value, in_list=in_list):
+        yield name
+    else:
+        for key, inner in value.items():
+            if isinstance(inner, (list, dict)) and inner and normalise_key(key) not in _NO_RESULTS:
+                yield from _find_names(inner, skipped, depth - 1, in_list=False)
+
+
+def _find_name(item: Object, *, in_list: bool) -> str | None:
+    """Return the URL or (in a list) the id of an object that looks like a result, because it has a title or text too."""
+    keys = make_key_plan(tuple(item)).fields
+    if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
+        return None
+    for key in keys["url"] + (keys["doc_id"] if in_list else ()):
+        if isinstance(value := item[key], (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value).strip()
+    return None
+
+
+def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
+    """Return the lists of results that all objects, one for each query, hold under one key; None if no or several keys do."""
+    keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
+    lists = [[member.get(key) for member in members] for key in keys]
+    found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
+    return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # they are lists of objects
+
+
+def _are_results(members: Any) -> bool:
+    return isinstance(members, list) and all(isinstance(one, dict) and _find_name(one, in_list=True) for one in members)
+
+
+def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
+    """Yield the addresses in a text that may be further results:
+
+    - addresses that no result holds, on a line without a result's own address;
+    - addresses alone on a line, even within a snippet. Markdown links and addresses on numbered lines count only if
+      results are on lines of the same form, because pages have many.
+
+    Other addresses in snippets are links of pages.
+    """
+    if "://" not in text:
+        return
+    addresses = {name for result in results for name in (result.url, result.doc_id) if name}
+
+    def is_of_result(urls: list[str]) -> bool:
+        return any(url in addresses or url[:-1] in addresses or _strip_sentence(url) in addresses for url in urls)
+
+    covered = set(addresses)
+    for result in results:
+        for part in (result.snippet, result.title, *(value for _, value in result.fields)):
+            if part and "://" in part:
+                covered.update(map(_strip_sentence, _URL.findall(part)))
+    lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
+    forms = {"bare", *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
+    for line, found in lines:
+        if is_of_result(found):
+            continue
+        form, address = _split_form(line)
+        if address is not None and form in forms:
+            if address not in addresses:
+                yield address
+        else:
+            is_listed = form == "listed" and form in forms
+            yield from (url for url in map(_strip_sentence, found) if is_listed or url not in covered)
+
+
+def find_unknown_urls(results: Sequence[Result]) -> set[str]:
+    """Return the fields that hold a URL in all results, if none of these has a URL or id that goodgain knows."""
+    if not results or any(result.url is not None or result.doc_id is not None for result in results):
+        return set()
+    held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
+    return {name for name in set.intersection(*held) if not _PICTURES.search(name)}
+
+
+def _split_form(line: str) -> tuple[str, str | None]:
+    """Return the form of a line (`listed`: numbered, with more than an address), and its address if it holds nothing else."""
+    number, text = split_number(line)
+    address = find_address(text)
+    if address is None and number is not None:
+        return "listed", None
+    if address is None or not text.startswith("["):
+        return "bare", address
+    return line.lstrip()[:1] if number is None else "number", address
+
+
+def _strip_sentence(url: str) -> str:
+    return url.rstrip(_AFTER_URL)

@@ -1,0 +1,351 @@
+"""Reads the results in a tool's output with a chain of small readers: the first that knows the shape is used.
+
+The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_if_json
+from goodgain.logs.traces.expected_values import as_number, describe, format_place
+from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs import text_blocks as blocks
+from goodgain.logs.traces.tool_outputs import text_lists as lists
+from goodgain.logs.traces.tool_outputs.outcomes import (
+    BETWEEN_BLOCKS,
+    EMPTY,
+    ERROR,
+    FAILURES,
+    GEMINI_CLI,
+    UNPARSED,
+    Outcome,
+    counts_nothing,
+    has_error,
+    is_nothing_found,
+    join_outcomes,
+    says_nothing_found,
+    strip_heading,
+)
+from goodgain.logs.traces.tool_outputs.overlooked_results import (
+    find_overlooked_addresses,
+    find_overlooked_objects,
+    find_unnamed_lists,
+)
+from goodgain.logs.traces.tool_outputs.result_objects import (
+    Object,
+    has_identity,
+    join_texts,
+    make_key_plan,
+    read_object,
+    read_objects,
+)
+from goodgain.logs.traces.tool_outputs.service_answers import (
+    HIT_SHAPES,
+    OBJECT_SHAPES,
+    are_parts,
+    find_lists,
+    is_wrapper,
+    unwrap_langchain,
+)
+from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
+
+#: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
+#: leaves to the readers here.
+Parse = Callable[[Any], Iterable[Any] | None]
+
+#: The readers of texts by the names of their layouts in the docs, in the order tried; each returns None for text in another
+#: layout. Layouts of one product come first. Links come late: numbered lists and blocks have lines that look like a bare link.
+LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
+    "links of Claude Code": blocks.read_claude_code,
+    "sources of Gemini CLI": blocks.read_gemini_cli,
+    "hits of Codex": blocks.read_codex,
+    "snippet, title, link": blocks.read_duckduckgo,
+    "labelled blocks below an answer": blocks.read_tavily,
+    "blocks whose labels are numbered": blocks.read_jina,
+    "pages with a summary": blocks.read_wikipedia,
+    "document elements": blocks.read_elements,
+    "numbered documents": blocks.read_docs,
+    "numbered links": lists.read_numbered_links,
+    "numbered titles with an ID": lists.read_numbered_ids,
+    "numbered titles with a URL": lists.read_numbered_titles,
+    "labelled blocks between rules": blocks.read_ruled,
+    "labelled blocks": blocks.read_labelled,
+    "one URL a line": lists.read_urls,
+    "lines or bullets of Markdown links": lists.read_links,
+    "paragraphs of title, URL, text": lists.read_paragraphs,
+}
+#: They may have links that are not results, in a model's prose or in whole pages.
+_WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
+#: An id in a list of nothing but ids. It has a digit: single words may be categories or suggestions.
+_BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
+#: A limit against malicious output: wrappers nested deeper are not opened.
+_MAX_DEPTH = 12
+#: Longer answers of tools that do not search are pages, and are not checked. JSON may be longer than other text.
+_MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
+
+
+def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
+    """Read a tool's output: by `parse`, or by our readers if it returns None. `doc_type` is the type of all results."""
+    outcome = None if parse is None else _call_parse(parse, output, at)
+    if outcome is None:
+        outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
+    if doc_type is None:
+        return outcome
+    return outcome._replace(results=tuple(replace(result, type=doc_type) for result in outcome.results))
+
+
+def looks_like_results(output: Any, at: str) -> bool:
+    """Return whether an output looks like a list of results: two or more with an id or URL each."""
+    if isinstance(output, str):
+        if output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LOOKED_AT:
+            with suppress(NotJSONError):
+                output = loads(output)
+        if isinstance(output, str) and len(output) > _MAX_LOOKED_AT:
+            return False
+    try:
+        results = _OutputReader(at).read_value(output, _MAX_DEPTH).results
+    except InputError:
+        return False
+    return len(results) > 1 and all(result.doc_id is not None or result.url is not None for result in results)
+
+
+def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
+    try:
+        found = parse(_join_text_parts(output))
+        members = found if found is None or isinstance(found, (str, Mapping)) else list(found)
+    except Exception as error:
+        raise InputError(
+            f"{format_place(at)}: parse= failed with {type(error).__name__} ({error}); it got {describe(output)}"
+        ) from error
+    if members is None:
+        return None
+    if isinstance(members, (str, Mapping)):
+        raise InputError(
+            f"{format_place(at)}: parse= gave {describe(members)}; give a list of results, or None to leave the output to goodgain"
+        )
+    results = []
+    for rank, member in enumerate(members, start=1):
+        item: Any = {"doc_id": member} if isinstance(member, str) else member
+        if isinstance(item, dict):
+            item = {str(key): value for key, value in item.items()}
+        result = read_object(item, rank, at) if isinstance(item, dict) else None
+        if isinstance(item, Result):
+            result = replace(item, rank=rank)
+        if result is None:
+            raise InputError(
+                f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
+            )
+        try:
+            msgspec.json.decode(msgspec.json.encode(result), type=Result)
+        except (msgspec.MsgspecError, TypeError, ValueError) as error:  # ValueError: a lone surrogate
+            raise InputError(
+                f"{format_place(at)}: parse= gave a result that no table can hold ({error}): {result!r:.200}; give text for "
+                "ids, URLs and titles, and numbers for scores"
+            ) from None
+        results.append(result)
+    return Outcome("ok", tuple(results)) if results else EMPTY
+
+
+def _join_text_parts(output: Any) -> Any:
+    """Join the content parts of an output that is only text: an API may have split the tool's text."""
+    if not isinstance(output, list) or not output:
+        return output
+    types = ("text", "input_text", "output_text")
+    texts: list[Any] = [part.get("text") for part in output if isinstance(part, dict) and part.get("type") in types]
+    is_text = len(texts) == len(output) and all(isinstance(text, str) for text in texts)
+    return "".join(texts) if is_text else output
+
+
+class _OutputReader(NamedTuple):
+    """The readers for the output at one place, which errors name."""
+
+    at: str
+    reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
+
+    def read_value(self, value: Any, depth: int) -> Outcome:
+        """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
+        if depth <= 0:
+            return UNPARSED
+        if isinstance(value, str):
+            return self.read_text(value, depth)
+        if isinstance(value, list):
+            return self.read_list(value, depth)
+        return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
+
+    def read_text(self, text: str, depth: int) -> Outcome:
+        """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
+        stripped = text.strip()
+        if stripped.startswith(FAILURES):
+            return ERROR
+        if stripped.startswith(("{", "[", '"')):
+            try:
+                return self.read_value(loads(stripped), depth - 1)
+            except NotJSONError:
+                if (many := parse_concatenated(stripped)) is not None:
+                    return self.read_list(many, depth - 1)
+        if BETWEEN_BLOCKS in text:
+            return self.read_blocks(text.split(BETWEEN_BLOCKS), depth)
+        says_nothing = is_nothing_found(stripped)
+        if says_nothing and "\n" not in stripped:
+            return EMPTY
+        outcome = self.read_layouts(strip_heading(stripped), depth)
+        if outcome.status != "unparsed":
+            return outcome
+        if says_nothing:
+            return EMPTY
+        return Outcome("unrecorded") if stripped.startswith(GEMINI_CLI) else UNPARSED
+
+    def read_layouts(self, text: str, depth: int) -> Outcome:
+        """Read a text in the first layout that knows it, or the value in it."""
+        for read in LAYOUTS.values():
+            if results := read(text):
+                overlooked = () if read in _WITH_OTHER_LINKS else tuple(find_overlooked_addresses(text, results))
+                return Outcome("ok", tuple(results), overlooked)
+        for find in NOTATIONS.values():
+            if (found := find(text)) is not None:
+                value, around = found
+                outcome = self.read_value(value, depth - 1)
+                if outcome.status != "unparsed":
+                    return outcome.add_overlooked_names(find_overlooked_addresses(around, outcome.results))
+        return UNPARSED
+
+    def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
+        """Read the blocks of one search, such as those of its several queries."""
+        return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
+
+    def read_list(self, members: list[Any], depth: int) -> Outcome:
+        """Read a list: of results, of content parts, of lists (one per query), or of pairs of document and score."""
+        if not members:
+            return EMPTY
+        kinds = set(map(type, members))
+        if kinds == {dict}:
+            return self.read_object_list(members, depth)
+        if kinds == {list}:
+            if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
+                return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
+            return self.read_blocks(members, depth)
+        if kinds == {str}:
+            if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in members):
+                return self.read_list([{"url": text} for text in members], depth - 1)
+            outcome = self.read_blocks(members, depth)
+            if outcome.status == "unparsed" and self.reads_ids and all(map(_BARE_ID.fullmatch, members)):
+                return self.read_list([{"id": text} for text in members], depth - 1)
+            return outcome
+        return UNPARSED
+
+    def read_object_list(self, members: list[Object], depth: int) -> Outcome:
+        """Read a list of objects: content parts, wrappers (one per query), or results."""
+        if members[0].get("lc") == 1:
+            members = [unwrap_langchain(member) for member in members]
+        first = members[0]
+        if ("type" in first or "text" in first) and are_parts(members):
+            return self.read_parts(members, depth)
+        if is_wrapper(first) and all(map(is_wrapper, members)):
+            return self.read_blocks(members, depth)
+        if len(members) == 1 and says_nothing_found(first):
+            return EMPTY
+        known = (read_hits(members) for read_hits in HIT_SHAPES.values())
+        members = next((found for found in known if found is not None), members)
+        results = read_objects(members, self.at)
+        if results is None:
+            return self.read_unnamed_lists(members, depth)
+        if list not in map(type, chain.from_iterable(map(dict.values, members))):
+            return Outcome("ok", results)  # nothing can be overlooked
+        found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
+        return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
+
+    def read_unnamed_lists(self, members: list[Object], depth: int) -> Outcome:
+        """Read the lists of results of several queries under a key that only their tool knows."""
+        lists = find_unnamed_lists(members) if self.reads_ids and not any(map(has_error, members)) else None
+        return UNPARSED if lists is None else self.read_blocks(lists, depth)
+
+    def read_parts(self, parts: list[Object], depth: int) -> Outcome:
+        """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
+        blocks: list[Any] = []
+        for part in parts:
+            kind = part.get("type", "text")
+            if kind == "search_result":
+                source = part.get("source")
+                named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
+                blocks.append([{**part, "source": None, **named, "type": None}])
+            elif part.get("citations"):
+                blocks.append(part["citations"])
+            elif kind == "resource":
+                blocks.append([part.get("resource")])
+            elif kind == "document" and isinstance(held := part.get("document"), dict) and "data" in held:  # Cohere
+                data = parse_if_json(held["data"])
+                blocks.append([{"id": held.get("id"), **(data if isinstance(data, dict) else {"text": data})}])
+            elif kind in ("resource_link", "document"):
+                blocks.append([part])
+            elif kind not in ("image", "audio"):
+                blocks.append(part.get("text"))
+        outcomes = [self.read_value(block, depth - 1) for block in blocks]
+        unread = [block for block, one in zip(blocks, outcomes, strict=True) if one.status == "unparsed"]
+        if len(outcomes) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
+            joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
+            if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
+                return whole  # one text that an API split into parts
+        return _join_blocks(blocks, outcomes, among_prose=True)
+
+    def read_single_object(self, item: Object, depth: int) -> Outcome:
+        """Read an object: a wrapper around results, an error, or one result."""
+        if item.get("isError") is True or item.get("is_error") is True:
+            return EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else ERROR
+        if item.get("structuredContent"):
+            outcome = self.read_value(item["structuredContent"], depth - 1)
+            if outcome.status != "unparsed":
+                return outcome
+        if (fields := unwrap_langchain(item)) is not item:
+            return self.read_value(fields, depth - 1)
+        for read_shape in OBJECT_SHAPES.values():
+            if (members := read_shape(item)) is not None:
+                return self.read_list(members, depth - 1)
+        if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
+            return self.read_list([item], depth)
+        if lists := find_lists(item):
+            outcomes = [self.read_value(members, depth - 1) for members in lists]
+            # If one of several lists cannot be read, its results would be missing.
+            is_read = all(one.status != "unparsed" for one in outcomes)
+            outcome = join_outcomes(outcomes) if is_read else UNPARSED
+            if outcome.status != "empty" or not has_error(item):
+                return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
+        is_whole = not any(find_overlooked_objects(item, []))
+        if is_whole and says_nothing_found(item):
+            return EMPTY
+        if has_error(item):
+            return ERROR
+        if is_whole:
+            return EMPTY if counts_nothing(item) else UNPARSED
+        others = {key: value for key, value in item.items() if not isinstance(value, list)}
+        is_doubtful = lists or says_nothing_found(item) or counts_nothing(others)
+        return UNPARSED if is_doubtful else self.read_unnamed_lists([item], depth)
+
+
+def _wraps_results(item: dict[str, Any]) -> bool:
+    """Return whether an object with an id holds results and is not one itself, such as a service's answer."""
+    keys = make_key_plan(tuple(item)).fields
+    own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
+    return not own and any(find_overlooked_objects(item, []))
+
+
+def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
+    """Join the blocks of one search; if some are read, name those that were not and may hold results."""
+    joined = join_outcomes(outcomes)
+    if joined.status != "ok" or len(blocks) == 1:
+        return joined
+    overlooked: list[str] = []
+    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), start=1):
+        if block and outcome.status in ("unparsed", "unrecorded"):
+            text = block.strip() if isinstance(block, str) else "["
+            # Among prose, a text without an address that does not begin like JSON holds no results.
+            may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
+            addresses = list(find_overlooked_addresses(text, []))
+            overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])
+    return joined.add_overlooked_names(overlooked)

@@ -1,0 +1,194 @@
+"""Finds the results in a service's answer: in lists under known keys, in columns, keyed by URL, in content parts.
+
+A shape turns a value into a list of objects with keys that `result_objects` knows. Most services return an object with a
+list of results under one of many names: `find_lists` finds it without a shape.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import orjson
+
+from goodgain.logs.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
+from goodgain.logs.traces.tool_outputs.text_lists import is_url
+
+#: Keys under which an object holds its list of results, the best first.
+LIST_KEYS = (
+    *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
+    *("matches", "points", "passages", "chunks", "nodes", "sourcenodes", "rawoutput", "docs", "data", "sources"),
+    *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
+)
+#: Of these, the keys whose list always holds results, even if it is empty.
+_ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
+#: Keys of parallel lists in one answer that all hold results; so do all keys that end in `results`.
+_PARALLEL_LISTS = _ALWAYS_LISTS | {
+    *("web", "webpages", "news", "videos", "places", "topstories", "discussions", "locations"),
+}
+#: Keys of lists of pictures, which are not documents even if the key ends in `results`.
+PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
+#: Types of content parts, of MCP and of the model vendors.
+_PART_TYPES = {
+    *("text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"),
+}
+_PICTURE_KEYS = {"type", "name", "title", "url", "favicon"}
+#: Chroma's columns, as the keys of a hit.
+_CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
+
+
+def find_lists(item: Object) -> list[Any]:
+    """Return what an object wraps: its parallel lists of results, or the value of its best key."""
+    lists = _find_parallel_lists(item)
+    if len(lists) > 1:
+        return lists
+    names = {name: key for key, name in normalise_keys(tuple(item))}
+    held = {name: item[names[name]] for name in LIST_KEYS if name in names}
+    always = (value for name, value in held.items() if name in _ALWAYS_LISTS and isinstance(value, list))
+    filled = (value for kind in (list, dict, str) for value in held.values() if isinstance(value, kind) and value)
+    empty = (value for value in held.values() if isinstance(value, list))
+    best = next(chain(always, filled, empty), None)
+    return lists if best is None else [best]
+
+
+def _find_parallel_lists(item: Object) -> list[Any]:
+    """Return the parallel lists of results in an answer, or in objects there, in the answer's order."""
+    # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
+    found = []
+    for key, name in normalise_keys(tuple(item)):
+        if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
+            value = item[key]
+            if isinstance(value, dict):
+                inner = normalise_keys(tuple(value))
+                value = next((value[key] for key, name in inner if name in ("results", "value", "places")), None)
+            if isinstance(value, list) and set(map(type, value)) <= {dict}:
+                found.append(value)
+    if len(found) < 2:
+        return found
+    try:  # some answers repeat a list under another name
+        return list({orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS): one for one in found}.values())
+    except TypeError:  # nested too deep
+        return found
+
+
+def is_wrapper(item: Object) -> bool:
+    """Return whether an object has a key whose list always holds results."""
+    return any(name in _ALWAYS_LISTS and isinstance(item[key], list) for key, name in normalise_keys(tuple(item)))
+
+
+def are_parts(members: list[Object]) -> bool:
+    """Return whether objects are content parts, not results with a type."""
+    if all(member.keys() <= {"type", "text"} for member in members):
+        return True  # a result has more than a text
+    typed = all(isinstance(member.get("type"), str) and member["type"] in _PART_TYPES for member in members)
+    return typed and not all(map(has_identity, members))
+
+
+def unwrap_langchain(member: Object) -> Object:
+    """Return the fields of an object that langchain.load wrote; any other object is unchanged."""
+    held = member.get("kwargs")
+    return held if member.get("lc") == 1 and isinstance(held, dict) else member
+
+
+def _read_chroma(item: Object) -> list[Any] | None:
+    """Read columns: `ids` beside `documents`, `metadatas`, `distances`; a list in each for each query, or none."""
+    columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
+    rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
+    if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
+        return rows
+    hits = [_transpose(of_query) for of_query in rows]
+    return None if None in hits else hits
+
+
+def _transpose(columns: Object) -> list[Object] | None:
+    lists = [*columns.values()]
+    if not all(isinstance(column, list) for column in lists) or len(set(map(len, lists))) > 1:
+        return None
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def _read_weaviate(item: Object) -> list[Any] | None:
+    """Read `data.Get.<Class>`, a list of objects with id and score in `_additional`."""
+    data = item.get("data")
+    found = data.get("Get") if isinstance(data, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
+        return None
+    return [hit for hits in found.values() for hit in hits]
+
+
+def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
+    """Read a list under `key` whose objects have their id beside an object with their fields."""
+    hits = item.get(key)
+    if not isinstance(hits, list) or not all(
+        isinstance(hit, dict) and isinstance(hit.get(holder), dict) for hit in hits
+    ):
+        return None
+    return [{"id": hit.get(id_key), **hit[holder], "metadata": hit.get("metadata")} for hit in hits]
+
+
+def _read_url_keys(item: Object) -> list[Any] | None:
+    """Read an object whose keys are all addresses, and whose values are texts or objects."""
+    if "://" not in next(iter(item), "") or not all(map(is_url, item)):
+        return None
+    if not all(isinstance(value, (str, dict)) for value in item.values()):
+        return None
+    return [{"url": url, **(value if isinstance(value, dict) else {"text": value})} for url, value in item.items()]
+
+
+def _read_milvus(hits: list[Object]) -> list[Object] | None:
+    """Read hits with `id`, `distance` and their fields in `entity`."""
+    if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
+        return None
+    return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]
+
+
+def _read_openai_files(hits: list[Object]) -> list[Object] | None:
+    """Read hits of OpenAI's vector stores: passages of files, named by `file_id` and `filename`."""
+    if not all("file_id" in hit and "filename" in hit and ("text" in hit or "content" in hit) for hit in hits):
+        return None
+    return [
+        {
+            "doc_id": hit["file_id"], "title": hit["filename"], "text": hit.get("text", hit.get("content")),
+            "score": hit.get("score"), "type": "passage", "file_name": hit["filename"],
+        }
+        for hit in hits
+    ]  # fmt: skip
+
+
+def _read_bedrock(hits: list[Object]) -> list[Object] | None:
+    """Read passages of Bedrock's knowledge bases: the text in `content`, the address in an object in `location`."""
+    if not all(isinstance(content := hit.get("content"), dict) and "text" in content for hit in hits):
+        return None
+    found = []
+    for hit in hits:
+        places = hit["location"].values() if isinstance(hit.get("location"), dict) else ()
+        inner = [value for place in places if isinstance(place, dict) for value in place.values()]
+        url = next((value for value in inner if isinstance(value, str) and "://" in value), None)
+        found.append({**hit, "content": hit["content"]["text"], **({"url": url} if url else {})})
+    return found
+
+
+def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
+    """Leave out the pictures among typed results, which have a name and an address, and no text."""
+    kept = [hit for hit in hits if not _is_picture(hit)]
+    return kept if kept and len(kept) < len(hits) else None
+
+
+def _is_picture(hit: Object) -> bool:
+    return hit.get("type") == "image" and ("image_url" in hit or ("url" in hit and hit.keys() <= _PICTURE_KEYS))
+
+
+#: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.
+OBJECT_SHAPES: dict[str, Callable[[Object], list[Any] | None]] = {
+    "columns": _read_chroma,
+    "classes under data.Get": _read_weaviate,
+    "objects with properties": partial(_read_held, "objects", "uuid", "properties"),
+    "documents with data": partial(_read_held, "documents", "id", "data"),
+    "an object keyed by URL": _read_url_keys,
+}
+HIT_SHAPES: dict[str, Callable[[list[Object]], list[Object] | None]] = {
+    "hits with an entity": _read_milvus,
+    "passages of files": _read_openai_files,
+    "passages of knowledge bases": _read_bedrock,
+    "results among pictures": _leave_out_pictures,
+}

@@ -1,0 +1,323 @@
+"""Texts in blocks of labelled lines, and texts that one product or model writes.
+
+The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
+from goodgain.logs.traces.tool_outputs.text_lists import (
+    BRACKET,
+    Entry,
+    find_closing,
+    is_heading,
+    is_url,
+    make_result,
+    read_single_lines,
+    split_entries,
+)
+
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
+)
+#: The labels, as the keys an object would have.
+_LABELS = {
+    **dict.fromkeys(("title", "name", "headline"), "title"),
+    **dict.fromkeys(("url", "link", "href", "uri", "urlsource", "sourceurl"), "url"),
+    **dict.fromkeys(("content", "snippet", "text", "summary", "description", "body", "abstract"), "snippet"),
+    **dict.fromkeys(("id", "docid", "documentid", "docno", "pmid"), "doc_id"),
+    **dict.fromkeys(("date", "published", "publisheddate", "datepublished"), "published"),
+    **dict.fromkeys(("author", "authors"), "author"),
+    **{name: name for name in ("score", "source", "metadata", "highlights", "copyrightinformation")},
+}
+#: Labels with a value of one line: the same label again begins the next block.
+_OF_ONE_LINE = ("doc_id", "url")
+_RULE = re.compile(r"\s*-{3,}\s*")
+#: The beginning of the list of Tavily's MCP server, and of the pictures after it.
+_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
+_JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
+_JINA_LABELS = {
+    "Title": "title",
+    "URL Source": "url",
+    "Description": "snippet",
+    "Published Time": "published",
+    "Date": "published",
+}
+_NEWS_NOTES = {"date": "published", "source": "source"}
+_LINKS = "Links: ["
+#: `[1] title (uri)`, below the line `Sources:`.
+_SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
+#: The line below the title and address of a hit of Codex's web tool: its mark, notes, and text.
+_CODEX_CITE = re.compile(
+    "\ue200cite\ue202turn\\d{1,6}search\\d{1,6}\ue201 ?"
+    r"(?:\[wordlim: \d{1,9}\] ?)?(?:Crawled: (?P<crawled>[^;]{0,60}); ?)?(?P<rest>.*)"
+)
+_DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?(?P<kind>\(Title: ?|<## ?Title: ?|: ?)")
+#: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
+_ADDRESS = re.compile(r"\s{0,8}(?:URL|ID|docid): {0,8}(?P<address>\S+)\s{0,8}", re.IGNORECASE)
+#: The search for the closing sign of a title ends here.
+_LONGEST_TITLE = 1000
+_STEP_SEARCH_END = "##>"
+
+_AROUND_ELEMENTS = re.compile(r"(?:\s|</?documents>)*+")
+_ELEMENT = re.compile(_AROUND_ELEMENTS.pattern + r"<document(?: [^<>\n]{0,300})?>")
+_ELEMENT_END = "</document>"
+#: The inner elements of a document, as the keys an object would have.
+_PARTS = {
+    **dict.fromkeys(("source", "url"), "url"),
+    **dict.fromkeys(("document_content", "content"), "snippet"),
+    "title": "title",
+    "document_id": "doc_id",
+}
+_PART = re.compile(rf"\s*<(?P<name>{'|'.join(_PARTS)})>")
+
+_Block = dict[str, list[str]]
+
+
+def read_labelled(text: str) -> Sequence[Result] | None:
+    """Read blocks; the first label begins a new one each time, even if the line belongs to a text."""
+    return _make_results(_split_blocks(text, ruled=False))
+
+
+def read_ruled(text: str) -> Sequence[Result] | None:
+    """Read blocks between rules (`---`): a rule separates two of them only if the first label follows it."""
+    blocks = _split_blocks(text, ruled=True)
+    ruled = _make_results(blocks) if len(blocks) > 1 else None
+    every = read_labelled(text) if ruled else None
+    # If each line with the first label begins a block with an address, the rules are lines of pages.
+    return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
+
+
+def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
+    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first."""
+    blocks: list[_Block] = []
+    first, after_rule = "", ruled
+    for line in text.strip().splitlines():
+        if ruled and _RULE.fullmatch(line):
+            after_rule = True
+        if after_rule and (not line.strip() or _RULE.fullmatch(line)):
+            continue
+        found = _LABEL.match(line)
+        name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
+        begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1 or first in _OF_ONE_LINE
+        if name and begins and name == (first or name):
+            first = name
+            blocks.append({})
+        elif not blocks:
+            if not is_heading(line):
+                return []
+            continue
+        after_rule = False
+        if found and name and name not in blocks[-1]:
+            blocks[-1][name] = [found["value"]]
+        else:  # all lines below the last label belong to it, even those with a colon: pages have such lines
+            last = next(reversed(blocks[-1]))
+            blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
+    return blocks
+
+
+def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
+    """Make a result of each block; None if one of them has neither an address nor a title with a text."""
+    if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
+        return None
+    objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
+    return read_objects(objects, "text")
+
+
+def read_tavily(text: str) -> Sequence[Result] | None:
+    """Read the text after `Detailed Results:`, without the pictures at the end."""
+    before, mark, after = text.partition(_TAVILY_LIST)
+    if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
+        return None
+    if pictures := _TAVILY_PICTURES.search(after):
+        after = after[: pictures.start()]
+    return read_labelled(after)
+
+
+def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
+    follows = lines[index + 1] if index + 1 < len(lines) else ""
+    begins = lines[index].startswith("Page: ") and follows.startswith("Summary:")
+    is_parted = not index or not lines[index - 1].strip()
+    return Entry(lines[index].removeprefix("Page: "), None, []) if begins and is_parted else None
+
+
+def read_wikipedia(text: str) -> list[Result] | None:
+    """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
+    entries = split_entries(_begin_wikipedia, text)
+    for entry in entries:
+        entry.lines[0] = entry.lines[0].removeprefix("Summary:")
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def _begin_jina(lines: list[str], index: int) -> Entry | None:
+    found = _JINA_LINE.match(lines[index])
+    if found is None or found["label"] != "Title":
+        return None
+    return Entry(found["value"], None, [], number=int(found["n"]))
+
+
+def read_jina(text: str) -> Sequence[Result] | None:
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
+    blocks: list[_Block] = []
+    for entry in split_entries(_begin_jina, text):
+        block: _Block = {"title": [entry.title or ""]}
+        page: list[str] = []
+        for line in entry.lines:
+            found = _JINA_LINE.match(line)
+            if found and int(found["n"]) == entry.number and found["label"] in _JINA_LABELS:
+                block.setdefault(_JINA_LABELS[found["label"]], []).append(found["value"])
+            else:
+                page.append(line)
+        if any(line.strip() for line in page):
+            block.setdefault("snippet", []).extend(page)
+        blocks.append(block)
+    return _make_results(blocks)
+
+
+def read_claude_code(text: str) -> Sequence[Result] | None:
+    """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
+    if not text.startswith((CLAUDE_CODE, _LINKS)):
+        return None
+    lists = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
+    if not all(isinstance(links, list) for links in lists):
+        return None
+    members = list(chain.from_iterable(lists))
+    return read_objects(members, "text") if all(isinstance(member, dict) for member in members) else None
+
+
+def _split_source(text: str) -> Entry | None:
+    """Return the entry of `title (https://...)`; both may have brackets."""
+    title, _, url = f" {text.rstrip()}".rpartition(" (")
+    return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
+
+
+def _begin_source(lines: list[str], index: int) -> Entry | None:
+    found = _SOURCE_NUMBER.match(lines[index])
+    return _split_source(lines[index][found.end() :]) if found else None
+
+
+def read_gemini_cli(text: str) -> list[Result] | None:
+    """Read the list below `Sources:` at the end of the text."""
+    _, mark, after = text.rpartition("\nSources:\n")
+    return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
+
+
+def _begin_codex(lines: list[str], index: int) -> Entry | None:
+    """Begin at a line `title (url)` above the mark of a search's hit."""
+    marks = [_CODEX_CITE.match(line) is not None for line in lines[index : index + 2]]
+    return _split_source(lines[index]) if marks == [False, True] else None
+
+
+def read_codex(text: str) -> list[Result] | None:
+    """Read hits: their title and address, their mark with notes on the next line, and text."""
+    results = []
+    for rank, entry in enumerate(split_entries(_begin_codex, text), start=1):
+        crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
+        results.append(make_result(rank, entry, (("crawled", crawled),) if crawled else ()))
+    return results or None
+
+
+def read_duckduckgo(text: str) -> list[Result] | None:
+    """Read `snippet: s, title: t, link: u`, one result after the other; older versions put each in brackets."""
+    text = text.strip()
+    before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
+    if not text.startswith(before):
+        return None
+    text = text[len(before) :].removesuffix("]" if before.startswith("[") else "")
+    results: list[Result] = []
+    at = 0
+    while at < len(text):
+        link = text.find(", link: ", at)
+        if link < 0:
+            return None
+        end = text.find(between, link)
+        end = len(text) if end < 0 else end
+        title = text.rfind(", title: ", at, link)
+        url, _, notes = text[link + len(", link: ") : end].partition(", ")
+        if title < 0 or not is_url(url):
+            return None
+        named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
+        fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
+        snippet = text[at:title].strip() or None
+        name = text[title + len(", title: ") : link].strip() or None
+        results.append(Result(len(results) + 1, url=url, title=name, snippet=snippet, fields=fields))
+        at = end + len(between)
+    return results or None
+
+
+def _begin_doc(lines: list[str], index: int) -> Entry | None:
+    found = _DOC.match(lines[index])
+    if found is None:
+        return None
+    title, rest = _split_title(found["kind"][0], lines[index][found.end() :])
+    return Entry(title, None, [rest], number=int(found["n"]))
+
+
+def read_docs(text: str) -> list[Result] | None:
+    """Read `Doc 1(Title: "t") text`, each on one line or more; also `Doc 1: text`, `Doc 1<## Title: "t" ##> text`."""
+    results = []
+    for rank, entry in enumerate(split_entries(_begin_doc, text), start=1):
+        address, lines = _split_address(entry.lines)
+        url = address if address and "://" in address else None
+        snippet = "\n".join(lines).strip() or None
+        results.append(Result(rank, None if url else address, url=url, title=entry.title or None, snippet=snippet))
+    return results or None
+
+
+def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
+    """Return the address in the `URL:` line of a document, its first or last line with text, and the other lines."""
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    for number in (filled[0], filled[-1]) if filled else ():
+        if found := _ADDRESS.fullmatch(lines[number]):
+            return found["address"], lines[:number] + lines[number + 1 :]
+    return None, lines
+
+
+def _split_title(kind: str, text: str) -> tuple[str, str]:
+    """Return the title up to its closing sign, and the rest: `"A (film)") text` -> `A (film)`, `text`."""
+    if kind == ":":
+        return "", text
+    if kind == "<":
+        title, mark, rest = text.partition(_STEP_SEARCH_END)
+        return (title.strip().strip('"'), rest) if mark else ("", text)
+    if text.startswith('"') and (end := text.find('")')) > 0:
+        return text[1:end], text[end + 2 :]
+    end = find_closing(text[:_LONGEST_TITLE], 0, BRACKET)
+    return (text[:end], text[end + 1 :]) if end >= 0 else ("", text)
+
+
+def read_elements(text: str) -> list[Result] | None:
+    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning."""
+    results: list[Result] = []
+    first = text.find("<document")
+    at = first if text.startswith("<documents>", first) else 0
+    while head := _ELEMENT.match(text, at):
+        end = text.find(_ELEMENT_END, head.end())
+        if end < 0 or (result := _read_element(text[head.end() : end], len(results) + 1)) is None:
+            return None
+        results.append(result)
+        at = end + len(_ELEMENT_END)
+    return results if results and _AROUND_ELEMENTS.fullmatch(text, at) else None
+
+
+def _read_element(text: str, rank: int) -> Result | None:
+    """Read the inside of a document element: its inner elements in any order, or its text."""
+    found: dict[str, str] = {}
+    at = 0
+    while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in found:
+        end = text.find(f"</{part['name']}>", part.end())
+        if end < 0:
+            break
+        found[_PARTS[part["name"]]] = text[part.end() : end].strip()
+        at = end + len(part["name"]) + 3
+    if text[at:].strip():
+        found.setdefault("snippet", text[at:].strip())
+    address = found.get("url")
+    if address and "://" not in address:
+        found.setdefault("doc_id", found.pop("url"))
+    return read_object(dict(found), rank, "text") if found.keys() & {"url", "doc_id", "snippet"} else None

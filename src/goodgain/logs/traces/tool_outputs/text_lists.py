@@ -1,0 +1,346 @@
+"""Reads lists in text, whose entries have a link or a title and address; other layouts use its functions too.
+
+The texts come from web pages and may be malicious: no pattern here backtracks over more than a few characters, and each
+function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
+a list.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from goodgain.logs.traces.model import Pairs, Result
+
+#: `1.`, `1)`, `[1]` or `(1)`, also below a Markdown heading or in bold.
+_NUMBER = re.compile(r"(?:#{1,6} )?\*{0,2}[\[(]?(?P<n>\d{1,4})[.)\]](?:\*\*)?[ \t]{1,8}(?=\S)")
+#: Signs that may stand before a line of a list, and before a link.
+_BULLET = re.compile(r"[-*•+] {1,4}(?=\S)")
+_LINK_START = re.compile(r"(?:#{1,6} {1,4}|[-*•+] {1,4})?(?=\[)")
+#: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
+_NUMBERED_LINK = re.compile(r"(?:\*\*)?(?P<n>\d{1,4})[.)] {1,8}(?:<docid:(?P<id>[^>\n]{1,200})> {0,8})?(?=\[)")
+_URL_NUMBER = re.compile(r"[\[(]?\d{1,4}[.)\]:] {0,8}")
+_URL = re.compile(r"(?:https?|ftp|ref|file|s3|gs)://[^\s<>\"]+")
+BRACKET, _BRACKET_OR_SPACE, _SPACE = re.compile(r"[()]"), re.compile(r"[()\s]"), re.compile(r"\s")
+#: `URL: `, `Link - `, `**Source:** ` before an address.
+_ADDRESS_LABEL = re.compile(
+    r"\*{0,2}(?:URL|Link|Source|Source URL|URL Source|Address|Href|Web)\*{0,2} ?[:=-]\*{0,2} {0,4}", re.I
+)
+_SNIPPET_LABEL = re.compile(
+    r"\*{0,2}(?:Summary|Snippet|Description|Content|Text|Excerpt|Abstract|Body)\*{0,2}:\*{0,2} ?", re.I
+)
+#: Lines of an entry with a fact about the document.
+_NOTE = re.compile(
+    r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
+)
+_NOTE_NAMES = {"datepublished": "published", "date": "published"}
+_ID_LINE = re.compile(r"\s{0,8}ID: {0,4}(?P<id>\S{1,500})\s{0,8}")
+#: Lines that separate entries.
+_RULES = {"", "---", "----", "-----", "===", "***"}
+#: Signs between a link and the text after it, and between a title and the address after it.
+_BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
+#: A longer line is neither a heading nor a note. An address is at most this many lines below its title.
+_LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
+
+
+class Entry(NamedTuple):
+    """A result in a text: the values in its first line, its number if it has one, and the lines below."""
+
+    title: str | None
+    url: str | None
+    lines: list[str]
+    doc_id: str | None = None
+    number: int | None = None
+
+
+#: Returns the entry that begins at a line of some lines; None if none begins there.
+Begin = Callable[[list[str], int], Entry | None]
+
+
+def is_url(text: str) -> bool:
+    return _URL.fullmatch(text) is not None
+
+
+def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
+    """Return where the bracket that is open at `start` closes; -1 if another of the signs comes first."""
+    depth = 1
+    for sign in signs.finditer(text, start):
+        if sign[0] not in "()":
+            break
+        depth += 1 if sign[0] == "(" else -1
+        if depth == 0:
+            return sign.start()
+    return -1
+
+
+def find_link(text: str) -> Entry | None:
+    """Read a Markdown link and the rest of its line; brackets in the title and in the address may be nested."""
+    start = text.find("](") if text.startswith("[") else -1
+    if start < 0:
+        return None
+    end = find_closing(text, start + 2)
+    if end < 0:
+        end = len(text) - 1  # `(` without its `)` in an address that ends the line
+        if text[end] != ")" or _SPACE.search(text, start + 2, end):
+            return None
+    url = text[start + 2 : end]
+    rest = text[end + 1 :].strip()
+    return Entry(text[1:start].strip(), url, [rest] if rest else []) if url else None
+
+
+def find_address(line: str) -> str | None:
+    """Return the address of a line with nothing else, except a label such as `URL:` or a bullet."""
+    text = line.strip()
+    if bullet := _BULLET.match(text):
+        text = text[bullet.end() :]
+    if label := _ADDRESS_LABEL.match(text):
+        text = text[label.end() :]
+    text = text.strip()
+    if text[:1] == "<" and text[-1:] == ">":
+        text = text[1:-1]
+    if is_url(text):
+        return text
+    link = find_link(text)
+    return link.url if link is not None and not link.lines and is_url(link.url or "") else None
+
+
+def split_number(line: str) -> tuple[int | None, str]:
+    """Return the number at the beginning of a line, and the line without number, bullets, `#` and bold."""
+    text = line.strip()
+    if bullet := _BULLET.match(text):
+        text = text[bullet.end() :]
+    found = _NUMBER.match(text)
+    text = (text[found.end() :] if found else text.lstrip("#")).strip()
+    if text.startswith("**") and text.endswith("**") and len(text) > 4:
+        text = text[2:-2].strip()
+    elif text.endswith("**") and text.count("**") == 1:
+        text = text.removesuffix("**")
+    return int(found["n"]) if found else None, text
+
+
+def split_address(text: str) -> Entry | None:
+    """Read `title - https://...`, `title (https://...)`, `[title](https://...)` and the rest of the line."""
+    link = find_link(text)
+    if link is not None:
+        return _strip_rest(link)
+    start = next((at for sign in ("https://", "http://") if (at := text.find(sign)) >= 0), -1)
+    if start < 0:
+        return None
+    address, _, rest = text[start:].partition(" ")
+    before = text[start - 1 : start]
+    if (end := find_closing(address, 0) if before == "(" else address.find(">") if before == "<" else -1) >= 0:
+        address, rest = address[:end], address[end + 1 :] + " " + rest
+    address = address.rstrip(",;")
+    if not is_url(address):
+        return None
+    title = text[:start].strip(_BEFORE_ADDRESS).strip("*").strip()
+    rest = rest.strip(_BEFORE_ADDRESS)
+    return Entry(title or None, address, [rest] if rest else [])
+
+
+def _strip_rest(link: Entry) -> Entry:
+    """Return a link without the signs between it and the text after it."""
+    rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
+    return link._replace(lines=rest)
+
+
+def is_heading(line: str) -> bool:
+    """Return whether a line may come above a list: it is blank, a Markdown heading, or `... results ...:`."""
+    line = line.strip()
+    if not line or line.startswith("#") or set(line) <= set("-=*_"):
+        return True
+    return len(line) <= _LONGEST_HEADING and line.endswith(":") and _names_results(line)
+
+
+def split_entries(begin: Begin, text: str) -> list[Entry]:
+    """Split a text into entries; empty if text other than headings comes before the first one.
+
+    Numbers must run from 0 or 1 on: an entry with another number is a line of the previous one. They may skip the numbers
+    of other lines directly between two entries, and restart if both lists are below `... results ...`.
+    """
+    found: list[Entry] = []
+    lines = text.splitlines()
+    first = wanted = counted = 1
+    above, are_headed = "", False
+    for index, line in enumerate(lines):
+        entry = begin(lines, index)
+        if entry is not None and entry.number is not None:
+            if not found:
+                first = wanted = counted = min(entry.number, 1)
+                are_headed = is_heading(above) and _names_results(above)
+            elif entry.number == first and are_headed and is_heading(above) and _names_results(above):
+                wanted = first
+                while found[-1].lines.pop() != above:
+                    pass
+            entry = entry if entry.number in (wanted, counted) else None
+        if entry is not None:
+            found.append(entry)
+            wanted = counted = (entry.number or 0) + 1
+            above = ""
+            continue
+        counted = counted + 1 if counted >= 0 and split_number(line)[0] == counted else -1
+        above = line if line.strip() else above
+        if found:
+            found[-1].lines.append(line)
+        elif not is_heading(line):
+            return []
+    return found
+
+
+def _names_results(line: str) -> bool:
+    return "result" in line.lower() or "found" in line.lower()
+
+
+def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
+    """Read a list whose entries are one line each; None if there are other lines, except headings above it."""
+    entries = split_entries(begin, text)
+    if any(line.strip() for entry in entries for line in entry.lines):
+        return None
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
+    """Read a list; `with_notes`: an entry may have its address, and notes such as the date, around its snippet."""
+    entries = split_entries(begin, text)
+    if any(entry.title is None and entry.url is None for entry in entries):
+        return None
+    return [_read_entry(rank, entry, with_notes=with_notes) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
+    url = entry.url
+    fields: list[tuple[str, str]] = []
+
+    def read_note(line: str) -> bool:
+        """Read a line that is not of the snippet: keep its address or note. Return whether it is one."""
+        nonlocal url
+        note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
+        if with_notes and line and url is None and (address := find_address(line)):
+            url = address
+        elif note and (value := line[note.end() :].strip()):
+            label = note["label"].lower().replace(" ", "")
+            fields.append((_NOTE_NAMES.get(label, label), value))
+        else:
+            return not line.strip()
+        return True
+
+    body = [line.strip() for line in entry.lines] if with_notes else entry.lines
+    first = int(with_notes and entry.doc_id is not None)  # the line of the id is the first
+    while first < len(body) and read_note(body[first]):
+        first += 1
+    body = body[first:]
+    while with_notes and len(body) > 1 and read_note(body[-1]):
+        del body[-1]
+    if body and (label := _SNIPPET_LABEL.match(body[0])):
+        body[0] = body[0][label.end() :]
+    result = make_result(rank, entry._replace(url=url, lines=body), tuple(fields))
+    if url is None and result.title and (result.snippet or "").startswith(result.title.removesuffix("...").rstrip()):
+        # Without a title, the tool wrote the beginning of the text in its place.
+        return make_result(rank, entry._replace(title=None, lines=body), tuple(fields))
+    return result
+
+
+def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
+    """Make a result of an entry whose lines are its snippet."""
+    last = len(entry.lines)
+    while last and entry.lines[last - 1].strip() in _RULES:
+        last -= 1
+    snippet = "\n".join(entry.lines[:last]).strip() or None
+    title = (entry.title or "").strip()
+    if len(title) > 2 and title[0] == title[-1] == '"':
+        title = title[1:-1]
+    return Result(rank, entry.doc_id, (), entry.url, title or None, snippet, fields=fields)
+
+
+def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a link, or with a title in brackets; else the entry has no title."""
+    found = _NUMBERED_LINK.match(lines[index])
+    if found is None:
+        return None
+    text = lines[index][found.end() :].rstrip()
+    if (link := find_link(text)) is not None:
+        entry = _strip_rest(link)
+    else:
+        entry = Entry(text[1:-1] if text.endswith("]") else None, None, [])
+    return entry._replace(number=int(found["n"]), doc_id=found["id"] and found["id"].strip())
+
+
+def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a title and an address, which may be below; not at another numbered line of a snippet."""
+    number, title = split_number(lines[index])
+    if number is None or not title:
+        return None
+    entry = split_address(title) or (Entry(title, None, []) if _has_address_below(lines, index) else None)
+    return entry and entry._replace(number=number)
+
+
+def _has_address_below(lines: list[str], index: int) -> bool:
+    """Return whether an address is below a title, before the next numbered line: at once, or after a short text."""
+    for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
+        if find_address(line):
+            return True
+        if split_number(line)[0] is not None:
+            return False
+    return False
+
+
+def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a title, and a line with its id below."""
+    number, title = split_number(lines[index])
+    found = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
+    return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
+
+
+def _begin_link(lines: list[str], index: int) -> Entry | None:
+    """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
+    start = _LINK_START.match(lines[index])
+    link = find_link(lines[index][start.end() :]) if start else None
+    if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
+        return None
+    return _strip_rest(link)
+
+
+def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
+    """Begin at a link, or at a line of a title and its address; a label, such as `More:`, is not a title."""
+    if (link := _begin_link(lines, index)) is not None:
+        return link
+    text = split_number(lines[index])[1]
+    entry = split_address(text)
+    if entry is None or entry.url is None or entry.title is None or entry.lines:
+        return None
+    return None if text.partition(entry.url)[0].rstrip(" (<*").endswith(":") else entry
+
+
+def read_links(text: str) -> list[Result] | None:
+    """Read links with what is said of each below it; or links and then titles with addresses, each on its own line."""
+    are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
+    if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
+        mixed = read_single_lines(_begin_title_and_address, text)
+        if mixed is not None:
+            return mixed
+    return read_entries(_begin_link, text)
+
+
+def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
+    """Begin at a title below a blank line or a heading, with its address on the next line."""
+    if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
+        return None
+    title = split_number(lines[index])[1]
+    if not title or find_address(lines[index]) or not find_address(lines[index + 1]):
+        return None
+    return Entry(title, None, [])
+
+
+def _begin_url(lines: list[str], index: int) -> Entry | None:
+    """Begin at a line with an address and nothing else, except a bullet or a number."""
+    line = lines[index].strip()
+    numbered = _URL_NUMBER.match(line)
+    address = find_address(line[numbered.end() :] if numbered else line)
+    return None if address is None else Entry(None, address, [])
+
+
+read_numbered_ids = partial(read_entries, _begin_numbered_id, with_notes=True)
+read_numbered_links = partial(read_entries, _begin_numbered_link)
+read_numbered_titles = partial(read_entries, _begin_numbered_title, with_notes=True)
+read_urls = partial(read_single_lines, _begin_url)
+read_paragraphs = partial(read_entries, _begin_paragraph, with_notes=True)

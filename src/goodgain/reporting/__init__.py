@@ -1,5 +1,0 @@
-"""What people look at: curves over iterations, precision over recall, plots, and ledgers and curves in a notebook."""
-
-from goodgain.reporting.notebook_forms import show_curve, show_ledger
-
-__all__ = ["show_curve", "show_ledger"]

@@ -1,0 +1,292 @@
+"""The gate: `goodgain compare --require`, as a continuous integration job meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import ir_measures
+import pytest
+from scipy import stats
+
+import goodgain as gg
+from goodgain import compare
+from goodgain.analysis.comparing.required_lines import parse_requirement
+from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.cli.shared_options import name_systems
+from goodgain.errors import InputError, MeasureError
+from tests.analysis.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
+from tests.support.command import run_command
+
+REDUNDANCY = EXAMPLES / "redundancy"
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return run_command("compare", *arguments)
+
+
+def redundancy(*arguments: str, first: str = "lean", second: str = "repeating") -> subprocess.CompletedProcess[str]:
+    return command(REDUNDANCY / "qrels.txt", REDUNDANCY / f"{first}.run", REDUNDANCY / f"{second}.run", *arguments)
+
+
+def test_lines_that_hold_exit_with_0_and_the_comparison_is_printed() -> None:
+    done = redundancy("--require", "SRR@3<=0.47", "--require", "CG@3>=baseline", "-o", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("SRR@3,down,repeating,lean,2,0.4642")
+    assert "holds: CG@3>=baseline: repeating has 7.5000, equal to the baseline 7.5000; not significant" in done.stderr
+
+
+def test_a_line_that_fails_exits_with_3_and_says_which_system_and_by_how_much() -> None:
+    done = redundancy("-m", "SRE@3", "--require", "SRR@3<=0.3", "--require", "SRE@3>=baseline", "-o", "markdown")
+    assert done.returncode == 3
+    assert "| SRE@3 ↑ | repeating | lean |" in done.stdout
+    assert (
+        "failed: SRR@3<=0.3: repeating has 0.4643, 0.1643 above the bound; not significant (t-test, p = 0.1363)"
+        in done.stderr
+    )
+    assert "failed: SRE@3>=baseline: repeating has 0.3095, 0.2738 below the baseline 0.5833; " in done.stderr
+    assert "not significant (randomisation test, p = 0.5)" in done.stderr
+    assert "lean has" not in done.stderr  # the yardstick is held to no line
+
+
+def test_without_a_baseline_every_system_is_held_to_the_line() -> None:
+    done = redundancy("--require", "SRR@3>0.1", "-o", "csv")
+    assert done.returncode == 3
+    assert "failed: SRR@3>0.1: lean has 0.0000, 0.1 below" in done.stderr
+    assert "holds: SRR@3>0.1: repeating has" in done.stderr
+
+
+def test_the_baseline_can_be_named_and_a_run_called_baseline_is_it(tmp_path: Path) -> None:
+    named = redundancy("--require", "SRR@3<=baseline", "--baseline", "repeating", "-o", "csv")
+    assert named.returncode == 0 and "lean has 0.0000, 0.4643 below the baseline 0.4643" in named.stderr
+    yardstick = tmp_path / "baseline.run"
+    yardstick.write_bytes((REDUNDANCY / "repeating.run").read_bytes())
+    files = REDUNDANCY / "qrels.txt", REDUNDANCY / "lean.run", yardstick
+    called = command(*files, "--require", "SRR@3<=baseline", "-o", "csv")
+    assert called.returncode == 0 and "signature: baseline=baseline" in called.stderr
+
+
+def test_a_significant_difference_is_called_so() -> None:
+    labels, runs = many()
+    outcome = check_requirements(
+        compare(labels, runs, "SRR@3", baseline="wordy"), [parse_requirement("SRR@3<baseline")]
+    )[0]
+    assert outcome.holds and outcome.significant and outcome.p == 1 / 10_000
+    number = check_requirements(compare(labels, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])
+    told = [(one.system, one.holds, one.significant) for one in number]
+    assert told == [("wordy", False, True), ("lean", True, True)]
+
+
+def test_low_coverage_stands_beside_the_p_of_a_line() -> None:
+    labels, runs = many(20)
+    few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
+    outcome = check_requirements(quietly(few, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])[0]
+    assert outcome.low_coverage and ", low coverage)" in str(outcome)
+
+
+def test_a_mean_that_rounding_moved_off_the_bound_is_equal_to_it() -> None:
+    labels = {f"q{k}": {"a": 2} for k in range(3)}
+    runs = {"x": {q: {"a": 1.0, **{f"d{k}": 0.5 for k in range(9)}} for q in labels}}
+    runs["y"] = runs["x"]
+    found = quietly(labels, runs, "SRE@1")
+    lines = [parse_requirement(f"SRE@1{sign}0.1") for sign in ("<=", ">=", "<", ">")]
+    assert [outcome.holds for outcome in check_requirements(found, lines) if outcome.system == "x"] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_measure_without_a_value_never_passes() -> None:
+    labels, runs = many(3)
+    nothing = ir_measures.define_byquery(lambda qrels, run: float("nan"), name="Nothing")
+    found = quietly(labels, runs, [nothing])
+    line = parse_requirement("CG<=1e9")
+    outcome = check_requirements(found, [type(line)("Nothing<=1", nothing, "<=", 1.0)])[0]
+    assert not outcome.holds and "no value" in str(outcome)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "SRR@3<=0_3", "SRR@3<=٣", "0<SRR@3<1"],
+)
+def test_a_line_of_another_form_is_one_sentence(text: str) -> None:
+    with pytest.raises(InputError, match=r"is not a requirement: at character \d+, expected .* Write a line such as"):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "factor", "offset", "significant"),
+    [
+        ("CG@3>=0.4", 0.4, 1, 0, False),
+        ("CG@3 > -1e-3", -0.001, 1, 0, False),
+        ("CG@3<+.5", 0.5, 1, 0, False),
+        ("CG@3<=5.", 5, 1, 0, False),
+        ("CG@3>=0.4 significant", 0.4, 1, 0, True),
+        ("CG@3>=baseline", None, 1, 0, False),
+        ("CG@3>=baseline significant", None, 1, 0, True),
+        ("CG@3>=baseline+0.05", None, 1, 0.05, False),
+        ("CG@3 >= baseline - 0.05 significant", None, 1, -0.05, True),
+        ("CG@3<=baseline*1.1", None, 1.1, 0, False),
+        ("CG@3<=baseline * 1.1 significant", None, 1.1, 0, True),
+    ],
+)
+def test_each_form_of_a_line(text: str, bound: float | None, factor: float, offset: float, significant: bool) -> None:
+    line = parse_requirement(text)
+    assert str(line.measure) == "CG@3"
+    assert (line.bound, line.factor, line.offset, line.significant) == (bound, factor, offset, significant)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("CG@3", "at character 5, expected <=, >=, <, >, found the end"),
+        ("CG@3>=", "at character 7, expected a number or baseline, found the end"),
+        ("CG@3>=basline", "at character 7, expected a number or baseline, found 'basline'"),
+        ("CG@3>=-", "at character 8, expected a number, found the end"),
+        ("CG@3>=1e999", "at character 7, expected a number or baseline, found '1e999'"),
+        ("CG@3>=baseline-", "at character 16, expected a number or noise, found the end"),
+        ("CG@3>=baseline--1", "at character 16, expected a number or noise, found '-'"),
+        ("CG@3>=baseline*x", "at character 16, expected a number, found 'x'"),
+        ("CG@3>=baseline/2", "at character 15, expected 'significant' or the end, found '/'"),
+        ("CG@3>=0.4 signficant", "at character 11, expected 'significant' or the end, found 'signficant'"),
+        ("CG@3>=0.4 significant 1", "at character 23, expected the end, found '1'"),
+        (" >= 1", "at character 2, expected a measure, found '>='"),
+    ],
+)
+def test_an_error_in_a_line_says_where_and_what_was_expected(text: str, place: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_requirement(text)
+    assert place in str(error.value)
+
+
+def test_a_line_with_a_margin_is_tested_against_the_shifted_baseline() -> None:
+    labels, runs = many()
+    found = compare(labels, runs, "SRR@3", baseline="wordy")
+    means = dict(found.means.select("system", "mean").iter_rows())
+    for text, bound in (
+        ("SRR@3<=baseline-0.05", means["wordy"] - 0.05),
+        ("SRR@3<=baseline*0.5", means["wordy"] * 0.5),
+        ("SRR@3<=baseline+1", means["wordy"] + 1),
+    ):
+        (outcome,) = check_requirements(found, [text])
+        assert outcome.bound == pytest.approx(bound)
+        assert outcome.baseline == means["wordy"] and outcome.holds and outcome.p == 1 / 10_000
+        assert f"the bound {bound:.4f} (baseline {means['wordy']:.4f})" in str(outcome)
+    (exact,) = check_requirements(found, ["SRR@3<=baseline"])
+    assert exact.p == found.pairs.item(0, "p_randomisation_holm")
+
+
+def test_a_significant_line_fails_only_where_the_loss_is_significant() -> None:
+    labels, runs = many()
+    found = compare(labels, runs, "SRR@3", baseline="lean")
+    assert [one.holds for one in check_requirements(found, ["SRR@3<=baseline", "SRR@3<=baseline significant"])] == [
+        False,
+        False,
+    ]
+    labels, runs = agents_that_differ(5, 0, same_in=1)
+    two = compare(labels, dict(reversed(runs.items())), "SRE@1", baseline=[*runs][1])
+    plain, significant = check_requirements(two, ["SRE@1>=baseline", "SRE@1>=baseline significant"])
+    assert (plain.holds, significant.holds, significant.p) == (False, True, 0.0625)
+
+
+def test_scores_of_single_runs_are_checked_against_numbers() -> None:
+    labels, runs = many()
+    scores = {name: gg.evaluate(labels, run, "SRR@3 CG") for name, run in runs.items()}
+    outcomes = check_requirements(scores, ["SRR@3<=0.1", "SRR@3<=0.1 significant", "CG>=1"])
+    assert [(one.system, one.holds) for one in outcomes[:4]] == [
+        ("wordy", False),
+        ("lean", True),
+        ("wordy", False),
+        ("lean", True),
+    ]
+    values = scores["wordy"].per_query.filter(measure="SRR@3")["value"].to_numpy()
+    assert outcomes[0].p == pytest.approx(stats.ttest_1samp(values, 0.1).pvalue)
+    (alone,) = check_requirements(scores["lean"], ["CG>=1"])
+    assert alone.holds and "the run has" in str(alone)
+    with pytest.raises(InputError, match="needs a baseline"):
+        check_requirements(scores, ["CG>=baseline"])
+
+
+def test_evaluate_holds_a_single_run_to_numbers() -> None:
+    files = REDUNDANCY / "qrels.txt", REDUNDANCY / "repeating.run"
+    done = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=0.4", "--require", "SRR@3<=0.5 significant")
+    assert done.returncode == 3
+    assert done.stdout == "SRE@3\t0.3095\nSRR@3\t0.4643\n"  # required measures are printed too
+    assert "failed: SRE@3>=0.4: repeating has 0.3095, 0.09048 below the bound; not significant (t-test" in done.stderr
+    assert "holds: SRR@3<=0.5 significant: repeating has 0.4643, 0.03571 below" in done.stderr
+    assert run_command("evaluate", *files, "--require", "SRE@3>=0.3").stdout == "SRE@3\t0.3095\n"
+    wrong = run_command("evaluate", *files, "SRE@3", "--require", "SRE@3>=baseline")
+    assert wrong.returncode == 2
+    assert "needs a baseline. Compare two systems, and name one with --baseline." in wrong.stderr
+
+
+def test_an_unknown_measure_in_a_line_is_an_error_of_its_own() -> None:
+    with pytest.raises(MeasureError, match="did you mean SRR"):
+        parse_requirement("SSRR@3<=0.3")
+
+
+def test_parameters_of_a_measure_may_stand_in_a_line() -> None:
+    line = parse_requirement("SRE(rel=3)@5 >= -1e-3")
+    assert (str(line.measure), line.sign, line.bound) == ("SRE(rel=3)@5", ">=", -0.001)
+
+
+def test_a_wrong_line_exits_with_2_before_any_file_is_read() -> None:
+    done = command("absent", "absent", "absent", "--require", "SRR@3")
+    assert done.returncode == 2
+    assert done.stderr.startswith("goodgain: 'SRR@3' is not a requirement: at character 6, expected")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_line_that_asks_for_no_better_than_the_baseline_is_noticed() -> None:
+    done = redundancy("--require", "SRR@3>=baseline", "-o", "csv")
+    assert (
+        "notice: 'SRR@3>=baseline' fails for a system better than the baseline: SRR@3 is better when lower"
+        in done.stderr
+    )
+
+
+def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:
+    labels, runs = many(3)
+    with pytest.raises(InputError, match="SRE was not computed"):
+        check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRE>0")])
+    with pytest.raises(InputError, match="needs a baseline"):
+        check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRR@3>=baseline")])
+
+
+def test_the_command_compares_classic_measures_and_ours_and_writes_json() -> None:
+    done = redundancy("-m", "nDCG@10 SRR", "-m", "CG@1", "--iterations", "2", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "SRR@1", "SRR@2", "SRR", "CG@1"]
+    assert "signature: " in done.stderr and "seed=42" in done.stderr
+
+
+def test_one_file_twice_is_compared_with_itself() -> None:
+    done = redundancy("-m", "SRR", "-o", "json", second="lean")
+    pair = json.loads(done.stdout)["pairs"][0]
+    assert (pair["system"], pair["against"], pair["verdict"], pair["p_t"]) == ("lean (2)", "lean", "equal", 1)
+
+
+def test_systems_are_named_by_the_stem_and_what_tells_them_apart() -> None:
+    assert name_systems(["x/a.run", "b.run.gz"]) == ["a", "b"]
+    assert name_systems(["main/agent.run", "new/agent.run", "other.run"]) == ["main/agent", "new/agent", "other"]
+    assert name_systems(["/p/main/out/agent.run", "/p/new/out/agent.run"]) == ["main/out/agent", "new/out/agent"]
+    assert name_systems(["a.run", "a.jsonl"]) == ["a.run", "a.jsonl"]
+    assert name_systems(["a.run", "a.run", "m/a.run"]) == ["a", "a (2)", "m/a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "SRR", "--baseline", "x"], "baseline 'x' is not one of the systems; they are lean, repeating"),
+        (["-m", "DCG@3"], "DCG is ambiguous here"),
+        ([], "no measure was named"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_one_line(arguments: list[str], message: str) -> None:
+    done = redundancy(*arguments)
+    assert done.returncode == 2 and message in done.stderr
+    assert "Traceback" not in done.stderr and done.stdout == ""

@@ -1,0 +1,136 @@
+"""What a required line must not let pass, and what it must not check in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.analysis.comparing.requirements import check_requirements
+from tests.support.command import run_command
+from tests.support.tables import ROOT, in_one_search
+
+FOLDER = ROOT / "qrels_examples" / "two_agents"
+QRELS, LATE, QUICK = FOLDER / "qrels.txt", FOLDER / "late.run", FOLDER / "quick.run"
+
+
+def test_a_run_that_finds_nothing_in_any_query_fails_a_significant_line() -> None:
+    labels = {f"q{k}": {"a": 3} for k in range(12)}
+    scores = gg.evaluate(labels, {query: {"other": 1.0} for query in labels}, "RR")
+    (outcome,) = check_requirements(scores, ["RR>=0.75 significant"])
+    assert not outcome.holds and outcome.significant
+    (alone,) = check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"b": 1.0}}, "RR"), ["RR>=0.75 significant"])
+    assert alone.holds and alone.p is None, "one query is not significant"
+
+
+def test_each_run_of_evaluate_is_checked_by_its_own_queries() -> None:
+    labels = {"a": {"x": 1, "y": 0}, "b": {"x": 1, "y": 0}, "c": {"x": 1, "y": 0}}
+    one = gg.evaluate(labels, {"a": {"x": 1.0}, "b": {"y": 1.0}, "c": {"x": 1.0}}, "GradedP@1")
+    other = gg.evaluate(labels, {"a": {"x": 1.0}, "b": {"unknown": 1.0}, "c": {"x": 1.0}}, "GradedP@1")
+    first, second = check_requirements({"one": one, "other": other}, ["GradedP@1>=0.9"])
+    assert (first.value, first.holds) == (pytest.approx(2 / 3), False)
+    assert (second.value, second.holds) == (1.0, True)
+
+
+def test_lines_on_sums_and_on_geometric_means_are_refused() -> None:
+    scores = gg.evaluate(QRELS, LATE, "NumRet")
+    with pytest.raises(gg.InputError, match="NumRet is a sum over queries"):
+        check_requirements(scores, ["NumRet>=400"])
+    done = run_command("evaluate", QRELS, LATE, "AP", "--mean", "geometric", "--require", "AP>=0.2")
+    assert done.returncode == 2 and "leave out --mean geometric" in done.stderr
+
+
+def test_a_bound_of_any_size_is_equal_up_to_rounding() -> None:
+    labels = {"q": {"a": 110_000}}
+    scores = gg.evaluate(labels, {"q": {"a": 1.0}}, "RankDCG@1")
+    (outcome,) = check_requirements(scores, [f"RankDCG@1>={100_000 * 1.1!r}"])
+    assert outcome.holds
+
+
+def test_one_run_that_only_writes_a_baseline_takes_no_gate(tmp_path: Path) -> None:
+    asked = ("-m", "nCG@6", "--write-baseline", tmp_path / "b.jsonl")
+    done = run_command("compare", QRELS, LATE, *asked, "--require", "nCG@6>=0.99")
+    assert done.returncode == 2 and "goodgain evaluate --require" in done.stderr
+    assert not (tmp_path / "b.jsonl").exists()
+
+
+def test_a_baseline_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    assert run_command("compare", QRELS, QUICK, "-m", "CG@3", "--write-baseline", whole).returncode == 0
+    cut.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:25]))
+    done = run_command("compare", QRELS, LATE, "-m", "CG@3", "--baseline-file", cut)
+    assert done.returncode == 2 and "of 75 rows" in done.stderr
+
+
+def test_a_baseline_with_other_chunks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    assert run_command("compare", QRELS, QUICK, "-m", "CG@3", "--write-baseline", path).returncode == 0
+    done = run_command("compare", QRELS, LATE, "-m", "CG@3", "--baseline-file", path, "--documents", "^(.+)_d[0-9]+$")
+    assert done.returncode == 2 and ("other judgments" in done.stderr or "other documents=" in done.stderr)
+
+
+def test_an_outcome_cannot_have_the_name_of_a_count(tmp_path: Path) -> None:
+    rows = "".join(f"q{k:02},{name},1\n" for k in range(1, 26) for name in ("quick", "late"))
+    (tmp_path / "o.csv").write_text("query_id,system,NumIter\n" + rows)
+    done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
+    assert done.returncode == 2 and "Rename the column" in done.stderr
+
+
+def test_two_rows_of_one_query_without_replicates_and_a_group_called_all_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_text("query_id,system,solved\nq01,quick,1\nq01,quick,0\n")
+    done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
+    assert done.returncode == 2 and "Add a column replicate" in done.stderr
+    (tmp_path / "g.csv").write_text("query_id,group\nq01,all\n")
+    done = run_command("evaluate", QRELS, LATE, "CG@3", "--groups", tmp_path / "g.csv")
+    assert done.returncode == 2 and "a group is called all" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_line_has_the_rel_and_the_outcomes_of_what_it_checks() -> None:
+    labels = {f"q{k}": {"a": 1, "b": 1} for k in range(6)}
+    half, whole = ({query: dict.fromkeys(found, 1.0) for query in labels} for found in ("a", "ab"))
+    solved = pl.DataFrame(
+        {"query_id": [*labels] * 2, "system": ["half"] * 6 + ["whole"] * 6, "solved": [0] * 6 + [1] * 6}
+    )
+    runs, options = {"half": half, "whole": whole}, {"baseline": "half", "outcomes": solved}
+    found = gg.compare(labels, runs, "nCG", rel=1, require=["solved>=1", "nCG>=1"], **options)  # type: ignore[arg-type]  # options of any type
+    outcomes = gg.check(found, ["nCG>=baseline", "solved>=baseline", "nCG(rel=1)>=1"])
+    assert [(one.value, one.baseline, one.p) for one in outcomes] == [
+        (1.0, 0.5, 0.03125),
+        (1.0, 0.0, 0.03125),
+        (1.0, None, 1.0),
+    ]
+    with pytest.raises(gg.InputError, match="nCG was not computed"):
+        gg.check(found, "nCG(rel=2)>=0.1")
+    alone = check_requirements(
+        {"half": gg.evaluate(labels, half, "nCG", rel=1), "whole": found.scores["whole"]}, ["nCG>=0.5"]
+    )
+    assert [one.holds for one in alone] == [True, True]
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_system_that_returned_nothing_fails_every_line() -> None:
+    labels, run = {"q": {"a": 3}, "r": {"a": 3}}, in_one_search({"q": {"b": 1.0}, "r": {"b": 1.0}})
+    compared = gg.compare(labels, {"old": run, "crashed": {}}, "SRR", baseline="old")
+    for line in ("SRR<=baseline", "SRR<=0.3"):
+        (outcome,) = check_requirements(compared, [line])
+        assert not outcome.holds and "crashed has no value: a system returned no result" in str(outcome)
+    (other,) = check_requirements(
+        gg.compare(labels, {"crashed": {}, "new": run}, "SRR", baseline="crashed"), ["SRR<=baseline"]
+    )
+    assert not other.holds
+    assert not check_requirements(gg.evaluate(labels, {}, "SRR"), ["SRR<=0.3"])[0].holds
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_a_line_on_an_outcome_is_decided_also_for_a_system_that_returned_nothing() -> None:
+    labels = {"q": {"a": 3}, "r": {"a": 3}}
+    run = in_one_search({"q": {"b": 1.0}, "r": {"b": 1.0}})
+    solved = pl.DataFrame(
+        {"query_id": ["q", "r"] * 2, "system": ["old"] * 2 + ["new"] * 2, "solved": [0.0, 1.0, 1.0, 1.0]}
+    )
+    compared = gg.compare(labels, {"old": run, "new": {}}, "SRR", baseline="old", outcomes=solved)
+    (outcome,) = check_requirements(compared, ["solved>=0.9"])
+    assert outcome.holds and outcome.value == 1.0

@@ -1,0 +1,331 @@
+"""The reports of a gate: JUnit XML that Jenkins reads, and a Markdown comment that a bot keeps up to date."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain import compare
+from goodgain.analysis.comparing.gate_reports import write_comment, write_junit
+from goodgain.analysis.comparing.required_lines import parse_requirement
+from goodgain.analysis.comparing.requirements import check_requirements
+from tests.analysis.comparing.test_comparison import EXAMPLES, many
+from tests.support.command import run_command
+
+REDUNDANCY = EXAMPLES / "redundancy"
+FILES = REDUNDANCY / "qrels.txt", REDUNDANCY / "lean.run", REDUNDANCY / "repeating.run"
+
+#: junit-10.xsd of the Jenkins xUnit plugin: element -> required attributes, other attributes, children.
+_SCHEMA = {
+    "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors"},
+        {"group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url", "version"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name"},
+        {"time", "classname", "group"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": (set(), {"type", "message"}, set()),
+    "system-out": (set(), set(), set()),
+}
+_TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
+
+
+def check_schema(element: ElementTree.Element) -> None:
+    required, optional, children = _SCHEMA[element.tag]
+    assert required <= {*element.keys()} <= required | optional, element.tag
+    assert element.tag == "testcase" or _TIME.fullmatch(element.get("time", ""))
+    for child in element:
+        assert child.tag in children, f"{child.tag} in {element.tag}"
+        check_schema(child)
+
+
+def test_junit_has_a_case_for_each_line_and_system_as_the_schema_of_jenkins_has_it(tmp_path: Path) -> None:
+    lines = ("--require", "SRR@3<=0.3", "--require", "CG@3>=baseline")
+    done = run_command("compare", *FILES, *lines, "--junit", tmp_path / "gate.xml", "-o", "csv")
+    assert done.returncode == 3
+    suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert suites.tag == "testsuites"
+    check_schema(suites)
+    cases = suites.findall("testsuite/testcase")
+    assert [(case.get("name"), case.get("classname"), case.find("failure") is not None) for case in cases] == [
+        ("SRR@3<=0.3", "repeating", True),
+        ("CG@3>=baseline", "repeating", False),
+    ]
+    assert (suites[0].get("tests"), suites[0].get("failures"), suites[0].get("errors")) == ("2", "1", "0")
+    failure = cases[0].find("failure")
+    assert failure is not None and "repeating has 0.4643, 0.1643 above" in failure.get("message", "")
+
+
+def test_junit_of_single_runs(tmp_path: Path) -> None:
+    run_command("evaluate", *FILES, "-m", "SRR", "--require", "SRR@3<=0.3", "--junit", tmp_path / "gate.xml")
+    cases = ElementTree.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
+    assert [case.get("classname") for case in cases] == ["lean", "repeating"]
+
+
+def test_names_break_no_xml() -> None:
+    labels, runs = many(3)
+    named = dict(zip(('<a & "b">', "\x1b[31m\x00'"), runs.values(), strict=True))
+    suites = ElementTree.fromstring(write_junit(check_requirements(compare(labels, named, "SRR@3"), ["SRR@3<0"])))
+    check_schema(suites)
+    assert [case.get("classname") for case in suites.findall("testsuite/testcase")] == ['<a & "b">', r"\x1b[31m\x00'"]
+
+
+TWO = EXAMPLES / "two_agents"
+AGENTS = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+
+
+def comment(folder: Path, *arguments: object) -> str:
+    path = folder / "comment.md"
+    run_command("compare", *AGENTS, *arguments, "--comment", path, "-o", "csv")
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_with_causes(tmp_path: Path) -> None:
+    required = "--require", "CG@3>=baseline", "--require", "SRR@6<=baseline"
+    lines = comment(tmp_path, "-m", "nDCG@10", *required).splitlines()
+    assert lines[:2] == [
+        "<!-- goodgain compare -->",
+        "**Required lines: 1 failed, 1 held. 1 better, 2 worse, 25 queries.**",
+    ]
+    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below the baseline 9.8000; significant" in lines[5]
+    at = lines.index("**Queries that changed most in CG@3, late against quick**")
+    queries = [line.split(" | ") for line in lines[at + 4 : at + 9]]
+    assert [row[0] for row in queries] == ["| q06", "| q14", "| q25", "| q18", "| q23"]
+    assert queries[0][1:4] == ["10", "0", "-10"]
+    assert "late never retrieved 2 good documents (-4)" in queries[0][4]
+    assert comment(tmp_path, "-m", "nDCG@10", *required).splitlines() == lines
+
+
+@pytest.mark.slow
+def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
+    required = [part for k in range(1, 31) for part in ("--require", f"CG@{k}>=1000")]
+    text = comment(tmp_path, "-m", "CG SRR SRE", "--iterations", "30", *required)
+    assert len(text.splitlines()) <= 60
+    assert "**Required lines: 60 failed, 0 held." in text and "50 more: see the log." in text
+    tables = [
+        [line for line in part.splitlines() if line[:2] == "| "][2:] for part in text.split("**What to distrust**")
+    ]
+    assert [len(rows) for rows in tables] == [10, 5 + 2 + 12]  # failed lines; queries, a second header, differences
+
+
+def test_a_comment_shows_six_notes_and_counts_the_others() -> None:
+    labels, runs = many(3)
+    comparison = replace(compare(labels, runs, "SRR@3"), notes=[f"note {k}" for k in range(8)])
+    shown = [line for line in write_comment(comparison, []).splitlines() if line.startswith("- ")]
+    assert shown == [*(f"- note {k}" for k in range(6)), "- 2 more: see the log."]
+
+
+def test_a_comment_shows_questions_searches_and_what_was_spent(tmp_path: Path) -> None:
+    queries, results, costs = (tmp_path / name for name in ("queries.tsv", "results.parquet", "costs.csv"))
+    queries.write_text("q06\twhich  dam | was\x07 built\nq14\tsame\nq25\tsame\nq18\t" + "long " * 40 + "\n")
+    searches = [
+        {
+            "query_id": "q06",
+            "system": system,
+            "iteration": i,
+            "search": 1,
+            "search_query": f"{system} {i}",
+            "doc_id": "x",
+        }
+        for system in ("quick", "late")
+        for i in (1, 2)
+    ]
+    pl.DataFrame(searches).with_columns(rank=1).write_parquet(results)
+    rows = [f"q{k:02},{system},{tokens}" for k in range(1, 26) for system, tokens in (("quick", 5), ("late", 7))]
+    costs.write_text("\n".join(["query_id,system,input_tokens,calls,cost", *(f"{row},2,0.5" for row in rows)]))
+    tables = "--queries", queries, "--results", results, "--costs", costs
+    lines = comment(tmp_path, "-m", "CG@3", *tables).splitlines()
+    at = lines.index("**Queries that changed most in CG@3, late against quick**")
+    named = [line.split(" | ")[0].removeprefix("| ") for line in lines[at + 4 : at + 9]]
+    assert named == [r"which dam \| was  built", "same (q14)", "same (q25)", named[3], "q23"]
+    assert named[3].endswith("…") and len(named[3]) <= 80
+    assert "<details><summary>Searches of which dam | was\\x07 built</summary>" in lines
+    assert "| 1 | quick | quick 1 |" in "\n".join(lines)
+    assert "<details><summary>What each system spends</summary>" in lines
+    assert any(line.startswith("| quick | GainPerCall |") for line in lines)
+
+
+def test_results_of_each_system_may_come_in_a_file_of_its_own(tmp_path: Path) -> None:
+    for system in ("quick", "late"):
+        rows = [(f"q{k:02}", 1, f"{system} asks", f"d{k}") for k in range(1, 26)]
+        frame = pl.DataFrame(rows, schema=["query_id", "iteration", "search_query", "doc_id"], orient="row")
+        frame.with_columns(system=pl.lit("agent"), rank=1, search=1).write_parquet(tmp_path / f"{system}.parquet")
+    files = [f"{tmp_path}/{system}.parquet" for system in ("quick", "late")]
+    text = comment(tmp_path, "-m", "CG@3", "--results", files[0], "--results", files[1])
+    assert "| 1 | quick | quick asks |" in text and "| 1 | late | late asks |" in text
+    junit, written = tmp_path / "gate.xml", tmp_path / "other.md"
+    gate = "--require", "CG@3>=1", "--junit", junit, "--comment", written
+    done = run_command("compare", *AGENTS, *gate, "--results", files[0])
+    assert done.returncode == 2 and "give --results for each" in done.stderr
+    assert not junit.exists() and not written.exists()
+
+
+def test_tables_that_nothing_shows_are_refused() -> None:
+    done = run_command("compare", *AGENTS, "-m", "CG", "--results", AGENTS[0])
+    assert done.returncode == 2 and "--results is for --comment" in done.stderr
+    several = "both=" + ",".join(str(path) for path in AGENTS[1:])
+    done = run_command("compare", AGENTS[0], several, "late.run", "-m", "CG", "--costs", AGENTS[0], "--comment", "x.md")
+    assert done.returncode == 2 and "belong to one run of each system" in done.stderr
+
+
+def test_a_comment_of_lines_that_hold_and_of_a_baseline_file(tmp_path: Path) -> None:
+    kept = tmp_path / "base.jsonl"
+    run_command("compare", *AGENTS[:2], "-m", "nCG@6", "--write-baseline", kept)
+    required = "--baseline-file", kept, "--require", "nCG@6>=baseline significant", "--comment", tmp_path / "c.md"
+    done = run_command("compare", AGENTS[0], AGENTS[2], *required, "-o", "csv")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**Required lines: 1 held. 1 unclear, 25 queries.**" in text
+    assert "| q07 | 1 | 0.3636 | -0.6364 |  |" in text  # without the run of the baseline there are no causes
+
+
+def test_a_comment_of_equal_runs_has_no_queries(tmp_path: Path) -> None:
+    same = "one=" + str(AGENTS[1]), "two=" + str(AGENTS[1])
+    run_command("compare", AGENTS[0], *same, "-m", "nDCG@10", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**1 equal, 25 queries.**" in text and "Queries that changed" not in text
+
+
+def test_names_break_no_comment(tmp_path: Path) -> None:
+    named = "a|b=" + str(AGENTS[1]), "<i>=" + str(AGENTS[2])
+    run_command("compare", AGENTS[0], *named, "-m", "CG@3", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert r"\<i\>" in text and "<i>" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| q")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+
+
+def test_check_raises_the_comment_of_the_gate_where_a_line_fails(tmp_path: Path) -> None:
+    lines = ["CG@3>=baseline significant", "SRR@3<=baseline+0.05"]
+    required = [part for line in lines for part in ("--require", line)]
+    run_command("compare", *AGENTS, *required, "--comment", tmp_path / "comment.md", "-o", "csv")
+    comparison = compare(AGENTS[0], {path.stem: path for path in AGENTS[1:]}, ["CG@3", "SRR@3"], baseline="quick")
+    with pytest.raises(AssertionError) as raised:
+        gg.check(comparison, lines)
+    written, raised_lines = (tmp_path / "comment.md").read_text().splitlines(), str(raised.value).splitlines()
+    assert len(written) == len(raised_lines)
+    # causes need the runs, which a comparison does not keep: the cells of the column `cause` are empty
+    assert [line for line in raised_lines if line not in written] == [
+        line for line in raised_lines if re.fullmatch(r"\| q\d+ .*\|  \|", line)
+    ]
+    assert [outcome.holds for outcome in gg.check(comparison, lines[1])] == [True]
+
+
+def test_check_refuses_what_is_not_a_comparison() -> None:
+    with pytest.raises(gg.InputError, match=r"give what gg\.compare returns"):
+        gg.check(gg.evaluate(AGENTS[0], AGENTS[1], "nCG@6"), "nCG@6>=0.1")  # type: ignore[arg-type]  # the fault
+
+
+def test_a_difference_that_is_only_rounding_is_no_change_in_the_comment() -> None:
+    run = {"q1": {"a": 1.0}, "q2": {"a": 1.0}}
+    solved = pl.DataFrame(
+        [("q1", "old", 0.3), ("q1", "new", 0.1 + 0.2), ("q2", "old", 0.0), ("q2", "new", 1.0)],
+        schema=["query_id", "system", "solved"],
+        orient="row",
+    )
+    comparison = compare(
+        {name: {"a": 1} for name in run}, {"old": run, "new": run}, "RR", outcomes=solved, baseline="old"
+    )
+    line = parse_requirement("solved>=2", outcomes=["solved"])
+    comment = write_comment(comparison, check_requirements(comparison, [line]))
+    assert "| q2 | 0 | 1 | +1 |" in comment and "| q1 |" not in comment
+
+
+def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_reports(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 1.1, "b": 2.2, "c": 3.3}}  # 1.1 + 2.2 is 3.3000000000000003
+    base, new = ({"query_id": "q", "iteration": [1] * len(found), "doc_id": found} for found in (["a", "b"], ["c"]))
+    runs = {"base": pl.DataFrame(base), "new": pl.DataFrame(new)}
+    compared = compare(qrels, runs, "CG", rel=1, baseline="base")
+    assert compared.pairs.select("difference", "verdict").row(0) == (0.0, "equal")
+    comment = write_comment(compared, check_requirements(compared, ["CG(rel=1)>=baseline"]))
+    assert "changed most" not in comment
+    explained = gg.explain(qrels, runs["base"], runs["new"], "CG", rel=1)
+    assert explained.queries.get_column("difference").to_list() == [0.0]
+    assert "base and new are equal in 1 query" in str(explained)
+    gg.report(qrels, runs, tmp_path / "report.md", "CG", rel=1)
+    assert "CG(rel=1): base and new are equal in 1 query" in (tmp_path / "report.md").read_text()
+
+
+def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
+    rows = AGENTS[2].read_text(encoding="utf-8").splitlines(keepends=True)
+    few = tmp_path / "few.run"
+    few.write_text("".join(row for row in rows if not row.startswith(("q01 ", "q02 "))), encoding="utf-8")
+    reports = "--junit", tmp_path / "gate.xml", "--comment", tmp_path / "c.md"
+    required = "--require", "nCG@3>=0.1", "--require", "IterationsForAllGoodResults(pool='retrieved')<=100"
+    run_command("compare", *AGENTS[:2], few, *required, *reports, "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert text.index("**What to distrust**\n- ") < text.index("<details>")
+    suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    check_schema(suites)
+    told = suites.findtext("testsuite/system-out") or ""
+    for sentence in (
+        "2 queries are absent from few, whose run has no row of them: q01, q02",
+        "is not comparable between systems",
+    ):
+        assert sentence in text and sentence in told, sentence
+    one = tmp_path / "one.xml"
+    run_command("evaluate", AGENTS[0], few, "-m", "nCG@3", "--require", "nCG@3>=0.1", "--junit", one)
+    check_schema(ElementTree.parse(one).getroot())
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_the_comment_names_queries_that_the_system_of_a_baseline_file_lacks(tmp_path: Path) -> None:
+    labels, runs = {"q1": {"a": 2}, "q2": {"a": 2}}, {"old": {"q1": {"a": 1.0}}, "new": {"q1": {"a": 1.0}}}
+    compare(labels, runs, "RR").write_baseline(tmp_path / "b.jsonl", "old")
+    found = compare(labels, {"new": runs["new"]}, "RR", baseline_file=tmp_path / "b.jsonl")
+    assert "1 query is absent from baseline, whose run has no row of it: q2" in write_comment(found, [])
+
+
+@pytest.mark.slow
+def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_path: Path) -> None:
+    def agents(number: int, names: str = "ab") -> tuple[Any, Any]:
+        labels = {f"q{k}": {"x": 2, "y": 0} for k in range(number)}
+        return labels, {name: {query: {"x" if name == "a" else "y": 1.0} for query in labels} for name in names}
+
+    def outcomes(number: int, names: str = "ab", family: str | None = None, lines: int = 1) -> list[bool]:
+        found = compare(*agents(number, names), "P@1", baseline="a")
+        return [one.holds for one in check_requirements(found, ["P@1>=baseline significant"] * lines, family=family)]
+
+    with pytest.raises(gg.InputError, match=r"cannot fail: on 5 queries .* at 0\.05\. It needs 6\."):
+        outcomes(5)
+    assert outcomes(6) == [False]
+    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+        outcomes(6, "abcd")
+    assert outcomes(7, "abcd") == [False] * 3
+    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+        outcomes(6, family="holm", lines=2)
+    alone = compare(*agents(5), "P@1", baseline="a")
+    assert [one.holds for one in check_requirements(alone, ["P@1>=baseline"])] == [False]
+    kept, new = (tmp_path / name for name in ("q.txt", "new.run"))
+    kept.write_text("".join(f"q{k} 0 x 2\nq{k} 0 y 0\n" for k in range(5)))
+    for name, document in (("new", "y"), ("old", "x")):
+        new.with_stem(name).write_text("".join(f"q{k} 1 {document} 1 1 t\n" for k in range(5)))
+    runs = new.with_stem("old"), new
+    done = run_command("compare", kept, *runs, "--require", "P@1>=baseline significant", "-o", "csv")
+    assert done.returncode == 2 and "It needs 6" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_line_that_fails_by_its_bound_explains_what_the_table_says(seed: int) -> None:
+    random = Random(seed)
+    labels = {f"q{k}": {"x": 2, "y": 0} for k in range(12)}
+    runs = {name: {q: {random.choice("xxy"): 1.0} for q in labels} for name in ("old", "new")}
+    found = compare(labels, runs, "P@1", baseline="old")
+    verdict = found.pairs.item(0, "verdict")
+    for line in ("P@1>=baseline+0.5", "P@1>=baseline", "P@1<=baseline-0.5", "P@1>=baseline-1"):
+        (outcome,) = check_requirements(found, [line])
+        explains = f"the table says {verdict}, because it compares with the baseline" in str(outcome)
+        is_shifted = outcome.bound != outcome.baseline
+        assert explains == (not outcome.holds and is_shifted and verdict != "worse"), str(outcome)

@@ -1,0 +1,212 @@
+"""Tables for papers: systems as rows with marks, chosen iterations, and LaTeX that compiles."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain import Comparison
+from goodgain.errors import InputError
+from tests.analysis.comparing.test_comparison import EXAMPLES, many, quietly
+from tests.support.command import run_command
+
+TWO = EXAMPLES / "two_agents"
+
+
+@pytest.fixture(scope="module")
+def two_agents() -> Comparison:
+    runs = {name: TWO / f"{name}.run" for name in ("quick", "late")}
+    groups, outcomes = TWO / "groups.csv", TWO / "outcomes.csv"
+    options = {"baseline": "quick", "iterations": [2, 3], "groups": groups, "outcomes": outcomes}
+    return quietly(TWO / "qrels.txt", runs, "nCG SRR nDCG@10", **options)
+
+
+def test_a_list_of_iterations_is_exactly_these_and_a_number_goes_up_to_it() -> None:
+    labels, runs = many(3)
+    listed = quietly(labels, runs, "CG SRR@1 RR", iterations=[1, 3]).means
+    assert listed["measure"].unique(maintain_order=True).to_list() == ["CG@1", "CG@3", "SRR@1", "RR"]
+    up_to = quietly(labels, runs, "CG", iterations=2).means
+    assert up_to["measure"].unique(maintain_order=True).to_list() == ["CG@1", "CG@2", "CG"]
+    for wrong in ([], [0], [1.5], "12"):
+        with pytest.raises(InputError, match="iterations="):
+            quietly(labels, runs, "CG", iterations=wrong)
+
+
+def test_the_command_takes_iterations_with_commas() -> None:
+    files = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+    done = run_command("compare", *files, "-m", "nCG", "--iterations", "1,3", "--rows", "systems", "-o", "markdown")
+    assert "| system | nCG@1 ↑ | nCG@3 ↑ |" in done.stdout
+    wrong = run_command("compare", *files, "-m", "nCG", "--iterations", "1,x")
+    assert (
+        wrong.returncode == 2 and "--iterations 1,x: write numbers with commas between, such as 1,2,3,5" in wrong.stderr
+    )
+
+
+def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_costs(two_agents: Comparison) -> None:
+    means = two_agents.to_text("markdown", rows="systems", places=3).split("\n\n")[1].splitlines()
+    assert means[0] == r"| system | nCG@2 ↑ | nCG@3 ↑ | SRR@2 ↓ | SRR@3 ↓ | nDCG@10 ↑ | solved ↑ |"
+    marked = {pair["measure"] for pair in two_agents.pairs.to_dicts() if pair["significant"]}
+    quick, late = ([cell.strip() for cell in line.split("|")[2:-1]] for line in means[2:])
+    assert not any("*" in cell.replace("**", "") for cell in quick)
+    names = [heading.split()[0] for heading in means[0].split("|")[2:-1]]
+    assert {name for name, cell in zip(names, late, strict=True) if r"\*" in cell} == marked
+    assert r"\* differs significantly from quick" in two_agents.to_text("markdown", rows="systems")
+
+
+def test_the_differences_from_one_baseline_name_it_once() -> None:
+    labels, runs = many(6)
+    text = quietly(labels, runs, "CG@2", baseline="lean").to_text("latex", rows="systems")
+    assert "\\caption{Differences from lean}" in text
+    assert re.search(r"^measure & system & difference", text, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def three() -> Comparison:
+    labels, runs = many(12)
+    wordy = runs["wordy"]
+    return quietly(labels, runs | {"a{b}_long": wordy, "short": wordy.filter(iteration=1)}, "SRR@3 CG@3 nDCG@10 NumRet")
+
+
+def test_without_a_baseline_latex_is_one_table_with_the_letters_of_the_systems_that_each_beats(
+    three: Comparison,
+) -> None:
+    (tabular,) = read_tabulars(three.to_text("latex"))
+    header, *rows = tabular
+    assert header[2:] == [r"SRR@3 $\downarrow$", r"CG@3 $\uparrow$", r"nDCG@10 $\uparrow$", "NumRet --"]
+    names = three.systems["system"].to_list()
+    assert [row[0] for row in rows] == [*"abcd"] and len(names) == 4
+    expected: dict[tuple[str, str], set[str]] = {}
+    for pair in three.pairs.to_dicts():  # the signs, not the verdicts: a mean that is better, and a p that is small
+        gain = pair["difference"] * {"up": 1, "down": -1, None: 0}[pair["better"]]
+        if gain and pair["p_randomisation_holm"] <= 0.05:
+            winner, other = (pair["system"], pair["against"]) if gain > 0 else (pair["against"], pair["system"])
+            expected.setdefault((winner, pair["measure"]), set()).add("abcd"[names.index(other)])
+    measures = three.means["measure"].unique(maintain_order=True)
+    for name, row in zip(names, rows, strict=True):
+        for measure, cell in zip(measures, row[2:], strict=True):
+            marks = re.search(r"\$\^\{(\w+)\}\$$", cell)
+            assert {*(marks[1] if marks else "")} == expected.get((name, measure), set()), (name, measure)
+            assert not marks or marks[1] == "".join(sorted(marks[1]))
+    assert expected
+
+
+def test_the_marks_of_each_table_are_explained_below_it_and_notices_are_comments(two_agents: Comparison) -> None:
+    for text in (two_agents.to_text("latex", rows=rows) for rows in ("systems", "measures")):
+        head, *floats = text.split("\\begin{table}")
+        notices = [line for line in head.splitlines() if line.startswith("% notice: ")]
+        assert notices == [f"% notice: {note}" for note in two_agents.notes] and notices
+        for one in floats:
+            tabular, below = one.split("\\end{tabular}")
+            for mark, meaning in (
+                (r"\d \*", r"\* (marks|differs significantly)"),
+                (r"\\textbf", "[Bb]old is best"),
+                (r"\$\\uparrow", r"\$\\uparrow\$ higher"),
+                (r"\$\\downarrow", r"\$\\downarrow\$ lower"),
+                ("interval", "Intervals: bootstrap"),
+            ):
+                assert bool(re.search(mark, tabular)) <= bool(re.search(meaning, below)), (mark, below)
+            assert not any(note in below for note in two_agents.notes)
+
+
+def test_letters_are_explained_and_those_of_neighbours_say_so(three: Comparison) -> None:
+    said = "Raised letters name the systems that a system is significantly better than (p $\\le$ 0.05,"
+    assert said in three.to_text("latex") and "<" not in three.to_text("latex").replace("textless", "")
+    labels, runs = many(12)
+    previous = quietly(labels, runs, "SRR@3", against="previous").to_text("latex")
+    assert "Each system is compared only with the one before it." in previous
+
+
+def test_a_markdown_table_with_a_caption_still_says_what_its_star_means(two_agents: Comparison) -> None:
+    text = two_agents.to_text("markdown", rows="systems", caption="Two agents")
+    means, below = text.split("\n\n**Differences")[0].split("\n\n- ")
+    assert r"\*" in means and below.startswith(r"\* differs significantly from quick (p \<= 0.05, randomisation test")
+
+
+def test_every_float_has_a_caption_and_a_label_of_its_own(two_agents: Comparison, three: Comparison) -> None:
+    for text in (two_agents.to_text("latex", label="tab:x"), two_agents.to_text("latex"), three.to_text("latex")):
+        floats, labels = text.count("\\begin{table}"), re.findall(r"\\label\{(.*?)\}", text)
+        assert text.count("\\caption{") == floats == len({*labels}) == len(labels)
+    named = [f"tab:comparison{end}" for end in ("", "-differences", "-groups", "-correlations")]
+    assert re.findall(r"\\label\{(.*?)\}", two_agents.to_text("latex")) == named
+
+
+@pytest.mark.slow
+def test_many_systems_have_numbers_in_place_of_letters() -> None:
+    labels, runs = many(6)
+    every = {f"s{k}": runs["lean" if k % 2 else "wordy"] for k in range(28)}
+    (tabular,) = read_tabulars(quietly(labels, every, "SRR@3", resamples=100).to_text("latex"))
+    assert [row[0] for row in tabular[1:]] == [*map(str, range(1, 29))]
+
+
+def read_tabulars(text: str) -> list[list[list[str]]]:
+    """Return the cells of each tabular; what LaTeX would refuse raises: braces, environments, numbers of columns."""
+    source = re.sub(r"(?m)^%.*$", "", text)
+    opened: list[str] = []
+    for begin, end, sign in re.findall(r"\\begin\{(\w+)\}|\\end\{(\w+)\}|((?<!\\)[{}])", source):
+        if begin or sign == "{":
+            opened.append(begin or sign)
+        else:
+            assert opened.pop() == (end or "{")
+    assert not opened and source.count("$") - source.count(r"\$") == 2 * len(re.findall(r"\$\^?\\?[^$]*\$", source))
+    found = []
+    for columns, body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}\n(.*?)\\end\{tabular\}", source, re.DOTALL):
+        lines = [line.removesuffix(r" \\") for line in body.splitlines() if line.endswith(r"\\")]
+        rows = [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
+        assert {len(row) for row in rows} == {len(columns)}
+        found.append(rows)
+    return found
+
+
+def test_caption_and_label_are_those_of_the_user(two_agents: Comparison) -> None:
+    text = two_agents.to_text("latex", rows="systems", caption="Two agents & more", label="tab:two")
+    assert "\\caption{Two agents \\& more}\n\\label{tab:two}" in text
+    assert "\\label{tab:two-differences}" in text
+    assert two_agents.to_text("markdown", caption="Two agents").startswith("**Two agents**")
+
+
+@pytest.mark.parametrize("rows", ["systems", "measures", None])
+def test_latex_compiles_and_the_differences_fit_a_column(
+    rows: str | None, two_agents: Comparison, three: Comparison, tmp_path: Path
+) -> None:
+    text = (two_agents if rows else three).to_text("latex", rows=rows, label="tab:two")
+    assert len(read_tabulars(text)) == (4 if rows else 1)
+    if shutil.which("pdflatex") is None:
+        pytest.skip("there is no pdflatex here: install texlive-latex-base and texlive-latex-recommended")
+    head = "\\documentclass[twocolumn]{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    (tmp_path / "page.tex").write_text(f"{head}{text}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    if rows == "systems":
+        lines = text.splitlines()
+        first = next(k for k, line in enumerate(lines, head.count("\n") + 1) if "tab:two-differences" in line)
+        last = next(k for k, line in enumerate(lines, head.count("\n") + 1) if k > first and "end{tabular}" in line)
+        wide = re.findall(r"Overfull .* at lines (\d+)--(\d+)", done.stdout)
+        assert not [places for places in wide if first <= int(places[0]) <= last]
+
+
+def test_results_become_frames_of_polars_and_pandas(two_agents: Comparison) -> None:
+    scores = gg.evaluate(TWO / "qrels.txt", TWO / "quick.run", "nCG@3")
+    for result, frame in ((two_agents, two_agents.pairs), (scores, scores.per_query)):
+        assert isinstance(result.to_polars(), pl.DataFrame) and result.to_polars().equals(frame)
+        assert isinstance(result.to_pandas(), pd.DataFrame) and len(result.to_pandas()) == frame.height
+
+
+def test_a_comparison_of_all_pairs_has_no_stars(three: Comparison) -> None:
+    assert "*" not in three.to_text("latex")
+
+
+def test_values_of_queries_and_of_single_runs_come_from_the_command_line(tmp_path: Path) -> None:
+    files = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+    done = run_command(
+        "evaluate", *files, "-m", "nCG@3 SRR@3", "-q", "-n", "-o", "latex", "--rows", "systems", "-p", "2"
+    )
+    ((header, *rows),) = read_tabulars(done.stdout)
+    assert header == ["query", "system", "nCG@3", "SRR@3"] and len(rows) == 2 * 25

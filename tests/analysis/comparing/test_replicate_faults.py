@@ -1,0 +1,175 @@
+"""Replicates where numbers were once wrong: names that meet, rounding, runs of other columns, options out of range."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.analysis.comparing.replicates import compute_detectable_difference, measure_noise, measure_spread
+from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.analysis.comparing.statistical_tests import count_least_queries, run_randomisation_test
+from goodgain.cli.shared_options import find_replicates
+from goodgain.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")
+
+Dicts = dict[str, dict[str, Any]]
+
+_QRELS: Dicts = {f"q{k}": {"a": 3, "b": 2, "c": 0, "x": 0, "y": 0} for k in range(24)}
+
+
+def _find(*doc_ids: str) -> Dicts:
+    return {query_id: {doc: float(-rank) for rank, doc in enumerate(doc_ids)} for query_id in _QRELS}
+
+
+@pytest.mark.parametrize("names", [("new", "new (run 1)"), ("new (run 1)", "new")])
+def test_a_system_with_the_name_of_a_run_is_refused(names: tuple[str, str]) -> None:
+    """One would replace the other, and be averaged in its place."""
+    runs = {"new": [_find("a"), _find("b")], "new (run 1)": _find("c")}
+    with pytest.raises(InputError, match=r"both called new \(run 1\)"):
+        gg.compare(_QRELS, {name: runs[name] for name in names}, "CG")
+
+
+def test_several_runs_keep_rel_and_mapped_ids() -> None:
+    scores = gg.evaluate({"q": {"a": 1}}, [{"q": {"a-1": 1.0}}, {"q": {"a": 1.0}}], "CG", rel=1, documents=r"^(.+)-\d$")
+    assert scores["CG"] == 1
+    assert scores.ids_mapped == (1, 0)
+
+
+@pytest.mark.parametrize("runs", [3, 7])
+def test_runs_without_noise_have_none(runs: int) -> None:
+    """Three times .2346 is not 3 * .2346: the noise of the sum had an ICC of .27, and a note on dependent runs."""
+    same = _find("x", "y", "b")
+    found = gg.compare(_QRELS, {"a": [same] * runs, "b": [same] * 3}, "nDCG@10 nCG", baseline="a", resamples=9)
+    assert found.replicates.select("within", "between", "icc").unique().rows() == [(0, 0, None)]
+    assert found.noise.select("floor", "two_single_runs").unique().rows() == [(0, 0)]
+    assert not [note for note in found.notes if "differ on many queries" in note]
+    for family in (None, "holm"):
+        assert all(line.holds for line in check_requirements(found, ["nDCG@10>=baseline-noise"], family=family))
+
+
+def test_equal_values_by_query_have_no_residue() -> None:
+    values = np.full((3, 30), 0.1)
+    assert measure_spread(values)[1:4] == (0, 0, None)
+    noise = measure_noise(values, np.full(30, 7.0))
+    assert noise is not None
+    assert not noise.floor
+    assert not noise.dependent
+
+
+def test_a_family_has_only_lines_that_a_test_decides() -> None:
+    """`CG>=baseline+noise` compares two numbers: with the p of its difference the other line was corrected for two."""
+    rng = np.random.default_rng(3)
+    runs = [{q: {str(rng.choice(["a", "b"])): 1.0} for q in _QRELS} for _ in range(6)]
+    found = gg.compare(_QRELS, {"a": runs[:3], "b": runs[3:]}, "CG", baseline="a", resamples=99)
+    alone = check_requirements(found, ["CG>=baseline-noise"], family="holm")[0]
+    beside = check_requirements(found, ["CG>=baseline-noise", "CG>=baseline+noise"], family="holm")[0]
+    assert alone.p is not None
+    assert 0 < alone.p < 1
+    assert alone.p == beside.p
+
+
+@pytest.mark.parametrize("detect", [float("inf"), 1e300, True, "x", 0, float("nan")])
+def test_detect_is_a_number_above_0(detect: Any) -> None:
+    runs = {"a": [_find("a"), _find("b")], "b": [_find("b"), _find("c")]}
+    with pytest.raises(InputError, match="give a difference above 0"):
+        gg.compare(_QRELS, runs, "CG", detect=detect)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-17, 0.8, 0.999999])
+def test_no_detectable_difference_at_an_extreme_alpha(alpha: float) -> None:
+    assert compute_detectable_difference(1.0, 2, alpha=alpha) is None
+    two = {query_id: _QRELS[query_id] for query_id in ("q0", "q1")}
+    runs = {"a": {"q0": {"a": 1.0}}, "b": {"q0": {"b": 1.0}, "q1": {"a": 1.0}}}
+    assert gg.compare(two, runs, "CG", alpha=alpha, resamples=9).detectable.is_empty()
+
+
+def test_the_sentence_on_queries_names_those_of_each_measure() -> None:
+    """GradedP has no value of a query without a grade among its results."""
+    rng = np.random.default_rng(1)
+    first, second = ({q: {str(d): 1.0 for d in rng.choice([*"abcxy"], 2)} for q in _QRELS} for _ in range(2))
+    second["q3"] = {"unjudged": 1.0}
+    notes = gg.compare(_QRELS, {"a": first, "b": second}, "CG GradedP@5", detect=0.1, resamples=9).notes
+    (of_queries,) = (note for note in notes if "queries can show" in note)
+    assert "24 queries can show" in of_queries
+    assert "23 queries can show" in of_queries
+
+
+def test_explain_takes_runs_with_other_columns() -> None:
+    qrels = {"q": {"a": 3, "b": 2}}
+    tagged = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"], "tag": "t"})
+    plain = pl.DataFrame({"query_id": ["q"], "iteration": [1], "doc_id": ["a"]})
+    for base in ([tagged, plain], [plain, tagged]):
+        found = gg.explain(qrels, base, {"q": {"a": 1.0}}).queries
+        assert found.get_column("difference").sort().to_list() == [-2, 0]
+
+
+def test_explain_checks_the_iterations_of_each_run() -> None:
+    plain = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"]})
+    with pytest.raises(InputError, match="no column iteration"):
+        gg.explain({"q": {"a": 3}}, [plain, plain.rename({"iteration": "step"})], plain)
+
+
+@pytest.mark.parametrize(("kept", "now"), [("zero", "absent"), ("absent", "zero")])
+def test_a_baseline_with_the_other_missing_is_refused(tmp_path: Path, kept: str, now: str) -> None:
+    path, lacking = tmp_path / "kept.jsonl", {"q0": {"a": 1.0}}
+    found = gg.compare(_QRELS, {"a": [_find("a"), lacking], "b": _find("b")}, "CG", missing=kept, resamples=9)
+    found.write_baseline(path, "a")
+    again = gg.compare(_QRELS, {"b": _find("b")}, "CG", baseline_file=path, missing=kept, resamples=9)
+    assert again.means.get_column("mean").to_list() == found.means.get_column("mean").to_list()
+    with pytest.raises(InputError, match=f"made with missing='{kept}'"):
+        gg.compare(_QRELS, {"b": _find("b")}, "CG", baseline_file=path, missing=now)
+
+
+def test_a_file_is_one_run_of_a_system_only_once(tmp_path: Path) -> None:
+    """Its values counted twice, and the noise was too small."""
+    for name in ("a.1.run", "a.2.run"):
+        (tmp_path / name).write_text("q 1 a 1 1 t\n")
+    with pytest.raises(InputError, match="twice"):
+        find_replicates(f"{tmp_path}/a.*.run,{tmp_path}/a.1.run")
+    with pytest.raises(InputError, match="before or after a comma"):
+        find_replicates(f"{tmp_path}/a.1.run,")
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.0625, 0.1, 0.5])
+def test_the_least_number_of_queries_is_the_first_on_which_the_test_can_reach_alpha(alpha: float) -> None:
+    least = count_least_queries(alpha)
+    p = {n: float(run_randomisation_test(np.ones((1, n)))[0]) for n in (least - 1, least) if n}
+    assert [of <= alpha for of in p.values()] == [False, True][-len(p) :]
+
+
+@pytest.mark.parametrize(("queries", "alpha"), [(2, 0.05), (5, 0.05), (3, 0.1)])
+def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
+    """Five queries that all improved have p = .0625: the note said that they show the difference, and that 3 do."""
+    least = {0.05: 6, 0.1: 5}[alpha]
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(queries)}
+    gains = {query: {"a": 2.0, "b" if k else "z": 1.0} for k, query in enumerate(qrels)}  # CG 2, else 4
+    found = gg.compare(qrels, {"A": {query: {"z": 1.0} for query in qrels}, "B": gains}, "CG", alpha=alpha)
+    difference = 4 - 2 / queries
+    assert found.pairs.select("difference", "p_randomisation", "verdict").row(0) == (
+        pytest.approx(difference), 2 ** (1 - queries), "unclear",
+    )  # fmt: skip
+    expected = f"With fewer than {least} queries no difference can be significant at {alpha}. "
+    expected += f"The observed {difference:.4f} of B against A in CG takes {least} queries ("
+    assert any(note.startswith(expected) for note in found.notes)
+    assert not any("can show a difference" in note for note in found.notes)
+    shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
+    assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
+
+
+def test_few_queries_name_the_runs_of_no_system() -> None:
+    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(4)}
+    one, both, none = ({query: dict.fromkeys(of, 1.0) for query in qrels} for of in ("a", "ab", "z"))
+    found = gg.compare(qrels, {"A": [one, none], "B": [both, {**one, "q0": {"z": 1.0}}]}, "CG", detect=1.0)
+    assert found.detectable["replicates"].to_list() == [None, None]
+    assert any(
+        note.startswith(
+            "With fewer than 6 queries no difference can be significant at 0.05. The 1.0000 of B against A "
+        )
+        for note in found.notes
+    )

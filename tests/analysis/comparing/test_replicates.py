@@ -1,0 +1,283 @@
+"""Several runs of one system: at the doors a user touches, beside plain arithmetic over the runs one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from statistics import fmean
+
+import ir_measures
+import polars as pl
+import pytest
+from scipy.stats import ttest_rel
+from statsmodels.stats.power import TTestPower
+
+import goodgain as gg
+from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.cli.shared_options import find_systems
+from goodgain.errors import GoodgainNotice, InputError
+from tests.support.command import run_command
+
+FOLDER = Path(__file__).parents[3] / "qrels_examples" / "repeated_runs"
+QRELS = str(FOLDER / "qrels.txt")
+OLD, NEW = ([str(FOLDER / f"{name}.{k}.run") for k in (1, 2, 3)] for name in ("old", "new"))
+MEASURES = "nCG@3 SRR@3 nDCG@10"
+
+
+def make_runs(queries: int, runs: int, seed: int) -> tuple[dict[str, dict[str, int]], list[list[tuple[str, int, str]]]]:
+    """Return qrels, and runs that lack some queries."""
+    chance = random.Random(seed)
+    qrels = {f"q{k}": {f"d{d}": chance.choice([0, 2, 3]) for d in range(6)} for k in range(queries)}
+    found = []
+    for _ in range(runs):
+        rows = [
+            (query, iteration, f"d{d}")
+            for query in qrels
+            if chance.random() < 0.8
+            for iteration in (1, 2)
+            for d in sorted(chance.sample(range(8), 3))
+        ]
+        found.append(rows)
+    return qrels, found
+
+
+def as_frame(rows: list[tuple[str, int, str]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")
+@pytest.mark.parametrize("missing", ["zero", "absent"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_value_is_the_mean_of_the_runs_query_by_query(seed: int, missing: str) -> None:
+    qrels, runs = make_runs(9, 3, seed)
+    frames = [as_frame(rows) for rows in runs]
+    found = gg.evaluate(qrels, frames, "CG SRE nDCG@10 NumRet", missing=missing)
+    single = [
+        {
+            (query, measure): value
+            for query, measure, value in gg.evaluate(qrels, frame, list(found.means)).per_query.iter_rows()
+        }
+        for frame in frames
+    ]
+    has = [{row[0] for row in rows} for rows in runs]
+    for query, measure, value in found.per_query.iter_rows():
+        of_runs = [values[query, measure] for values in single]
+        if missing == "absent":
+            of_runs = [x for x, of in zip(of_runs, has, strict=True) if query in of]
+        assert value == pytest.approx(fmean(of_runs))
+    for measure, mean in found.means.items():
+        values = found.per_query.filter(measure=measure)["value"].to_list()
+        assert mean == pytest.approx(math.fsum(values) / (1 if measure == "NumRet" else len(values)))
+
+
+def test_a_list_of_one_run_is_that_run() -> None:
+    assert gg.evaluate(QRELS, [OLD[0]], MEASURES).means == gg.evaluate(QRELS, OLD[0], MEASURES).means
+
+
+def test_a_list_of_named_tuples_is_one_run() -> None:
+    rows = [ir_measures.ScoredDoc("q01", "q01_d01", 1.0), ir_measures.ScoredDoc("q02", "q02_d01", 1.0)]
+    scores = gg.evaluate(QRELS, rows, "nDCG@10")
+    assert scores.replicates == ()
+    assert len(gg.evaluate(QRELS, [rows, rows], "nDCG@10").replicates) == 2
+
+
+def test_names_of_files_alone_make_no_replicates() -> None:
+    done = run_command("evaluate", QRELS, OLD[0], OLD[1], "-m", "nCG@3")
+    assert done.stdout.splitlines()[0].split() == ["measure", "old.1", "old.2"]
+    assert f"old.1, old.2 look like runs of one system. If they are, write 'old={FOLDER}/old.*.run'" in done.stderr
+
+
+def test_tests_are_those_of_the_means_of_queries() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES)
+    means = {
+        name: pl.concat(gg.evaluate(QRELS, run, MEASURES).per_query for run in runs)
+        .group_by("query_id", "measure")
+        .agg(pl.col("value").mean())
+        for name, runs in (("old", OLD), ("new", NEW))
+    }
+    both = means["new"].join(means["old"], on=["query_id", "measure"])
+    for row in found.pairs.iter_rows(named=True):
+        of = both.filter(measure=row["measure"])
+        assert row["queries"] == 30
+        assert row["difference"] == pytest.approx((of["value"] - of["value_right"]).mean())
+        assert row["p_t"] == pytest.approx(ttest_rel(of["value"], of["value_right"]).pvalue)
+
+
+def test_the_table_of_replicates_has_the_means_of_the_runs() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW[0]}, MEASURES)
+    assert found.replicates["system"].unique().to_list() == ["old"]
+    means = [gg.evaluate(QRELS, run, MEASURES).means for run in OLD]
+    for row in found.replicates.iter_rows(named=True):
+        of_runs = [float(mean[row["measure"]] or 0) for mean in means]
+        best, worst = (min, max) if row["measure"].startswith("SRR") else (max, min)
+        assert row["replicates"] == 3
+        assert row["mean"] == pytest.approx(fmean(of_runs))
+        assert (row["best"], row["worst"]) == (pytest.approx(best(of_runs)), pytest.approx(worst(of_runs)))
+    assert found.signature["replicates"] == ["old:3"]
+
+
+def test_a_single_run_each_says_that_the_noise_is_unknown() -> None:
+    found = gg.compare(QRELS, {"old": OLD[0], "new": NEW[0]}, MEASURES)
+    assert any("noise of a rerun is unknown" in note for note in found.notes)
+    assert found.replicates.is_empty() and found.noise.is_empty() and found.flips.is_empty()
+
+
+def test_flips_are_counted_for_lines_with_a_number() -> None:
+    lines = ["nCG@3>=0.5", "nCG@3>=baseline"]
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, require=lines, baseline="old", pass_k=2)
+    assert found.flips.select("system", "requirement", "k").rows() == [("old", lines[0], 2), ("new", lines[0], 2)]
+    passes = [
+        [value >= 0.5 for (value,) in gg.evaluate(QRELS, run, "nCG@3").per_query.select("value").iter_rows()]
+        for run in OLD
+    ]
+    pairs = [(a, b) for a, b in ((0, 1), (0, 2), (1, 2))]
+    columns = list(zip(*passes, strict=True))
+    assert found.flips["pass_at_k"][0] == pytest.approx(fmean(fmean(c[a] or c[b] for a, b in pairs) for c in columns))
+    assert found.flips["pass_all_k"][0] == pytest.approx(fmean(fmean(c[a] and c[b] for a, b in pairs) for c in columns))
+    assert found.flips["flip_rate"][0] == pytest.approx(fmean(fmean(c[a] != c[b] for a, b in pairs) for c in columns))
+
+
+@pytest.mark.parametrize("sign", [">=", "<="])
+def test_a_line_with_noise_moves_the_bound_by_the_floor(sign: str) -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
+    floor = found.noise.row(0, named=True)["floor"]
+    text = f"nCG@3{sign}baseline{'-' if sign == '>=' else '+'}noise"
+    (outcome,) = check_requirements(found, [text])
+    baseline = float(outcome.baseline or 0)
+    assert outcome.bound == pytest.approx(baseline - floor if sign == ">=" else baseline + floor)
+    assert outcome.holds == (outcome.p is not None and outcome.p > 0.05)
+    assert "noise of reruns" in str(outcome)
+
+
+def test_a_significant_line_with_noise_is_tested_against_the_moved_bound() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
+    floor = found.noise.row(0, named=True)["floor"]
+    by_noise, by_number = check_requirements(
+        found, ["nCG@3>=baseline-noise significant", f"nCG@3>=baseline-{floor!r} significant"]
+    )
+    assert (by_noise.p, by_noise.bound) == (by_number.p, pytest.approx(by_number.bound))
+
+
+def test_noise_needs_two_runs_of_the_baseline() -> None:
+    found = gg.compare(QRELS, {"old": OLD[0], "new": NEW}, "nCG@3", baseline="old")
+    with pytest.raises(InputError, match=r"needs the noise of old: two runs of it or more, in 20 queries or more"):
+        check_requirements(found, ["nCG@3>=baseline-noise"])
+
+
+def test_a_family_corrects_all_tested_lines_together() -> None:
+    found = gg.compare(QRELS, {"new": NEW, "old": OLD}, "nCG@3 SRR@3 nDCG@10", baseline="new")
+    lines = ["nCG@3>=baseline significant", "nDCG@10>=baseline-noise", "SRR@3<=0.2", "SRR@3<=0.2 significant"]
+    alone, together = (check_requirements(found, lines, family=family) for family in (None, "holm"))
+    tested = [0, 1, 3]
+    order = sorted(tested, key=lambda k: float(alone[k].p or 0))
+    least = 0.0
+    for place, k in enumerate(order):
+        least = max(least, min(1.0, float(alone[k].p or 0) * (3 - place)))
+        assert together[k].p == pytest.approx(least)
+    assert together[2].p == alone[2].p
+
+
+def test_a_baseline_file_keeps_the_runs(tmp_path: Path) -> None:
+    file = tmp_path / "old.jsonl"
+    whole = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, baseline="old")
+    whole.write_baseline(file)
+    found = gg.compare(QRELS, {"new": NEW}, MEASURES, baseline_file=file)
+    for name in ("noise", "replicates", "pairs"):
+        frames = [
+            getattr(one, name).with_columns(pl.col(pl.String).replace("baseline", "old")) for one in (whole, found)
+        ]
+        assert frames[0].equals(frames[1]), name
+    (outcome,) = check_requirements(found, ["nCG@3>=baseline-noise"])
+    assert outcome.holds
+
+
+def test_detect_names_the_queries_and_runs_it_takes() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", detect=0.05)
+    shown, needed = found.detectable.iter_rows(named=True)
+    assert (shown["queries"], shown["power"]) == (30, 0.8)
+    assert needed["difference"] == 0.05 and needed["queries"] > 30 and needed["power"] >= 0.8
+    values = found.values.pivot("system", index="query_id", values="value")
+    spread = float((values["new"] - values["old"]).std())  # type: ignore[arg-type]  # a mean of numbers is a number
+    assert shown["difference"] == pytest.approx(TTestPower().solve_power(None, 30, 0.05, 0.8) * spread, rel=1e-6)
+    assert needed["queries"] == math.ceil(TTestPower().solve_power(0.05 / spread, None, 0.05, 0.8))
+    assert any(f"the 0.0500 of new against old takes {needed['queries']} queries" in note for note in found.notes)
+
+
+def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:
+    with pytest.warns(GoodgainNotice, match="each of the 9 pairs"):
+        found = gg.explain(QRELS, OLD, NEW, "CG@3")
+    means = [gg.evaluate(QRELS, runs, "CG@3").means["CG@3"] for runs in (OLD, NEW)]
+    assert found.queries.height == 9 * 30
+    assert found.queries["difference"].mean() == pytest.approx(float(means[1] or 0) - float(means[0] or 0))
+    of_query = found.causes.group_by("query_id").agg(pl.col("amount").sum())
+    both = found.queries.join(of_query, on="query_id", how="left")
+    assert (both["difference"] - both["amount"].fill_null(0)).abs().max() == 0
+    single = gg.explain(QRELS, OLD[1], NEW[2], "CG@3")
+    pair = found.queries.filter(pl.col("query_id") == "q06 (2, 3)")
+    assert pair["difference"].item() == single.queries.filter(query_id="q06")["difference"].item()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"bounds": True}, "bounds=True needs one run of each system"),
+        ({"missing": "none"}, "missing='none' is not one of zero, absent"),
+        ({"detect": 0}, "detect=0: give a difference above 0"),
+        ({"pass_k": 0}, "pass_k=0: give a whole number"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(option: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", **option)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.filterwarnings("ignore:Verdicts that rest on:goodgain.GoodgainNotice")
+def test_a_query_that_a_run_lacks_is_named_with_its_run() -> None:
+    qrels, _ = make_runs(25, 3, 1)
+    whole = [(query, 1, "d1") for query in qrels]
+    with pytest.warns(GoodgainNotice, match=r"absent from new \(run 2\)"):
+        gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG@1")
+
+
+@pytest.mark.parametrize("given", ["new={0}/new.1.run,{0}/new.2.run,{0}/new.3.run", "new={0}/new.*.run"])
+def test_the_command_takes_commas_and_patterns(given: str) -> None:
+    done = run_command("compare", QRELS, f"old={OLD[0]}", given.format(FOLDER), "-m", "nCG@3", "-o", "json")
+    found = json.loads(done.stdout)
+    assert [(row["system"], row["replicates"]) for row in found["replicates"]] == [("new", 3)]
+    assert found["means"][1]["mean"] == pytest.approx(gg.evaluate(QRELS, NEW, "nCG@3").means["nCG@3"])
+
+
+def test_a_file_of_the_whole_name_is_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = Path(OLD[0]).read_text(encoding="utf-8")
+    Path("a,b.run").write_text(text, encoding="utf-8")
+    Path("c.*.run").write_text(text, encoding="utf-8")
+    assert find_systems(["x=a,b.run", "y=c.*.run"]) == {"x": ["a,b.run"], "y": ["c.*.run"]}
+
+
+def test_a_pattern_sorts_by_number_and_needs_a_file(tmp_path: Path) -> None:
+    for k in (1, 2, 10):
+        (tmp_path / f"a.{k}.run").write_text("", encoding="utf-8")
+    found = find_systems([f"a={tmp_path}/a.*.run"])["a"]
+    assert [Path(path).name for path in found] == ["a.1.run", "a.2.run", "a.10.run"]
+    with pytest.raises(InputError, match="no file matches this pattern"):
+        find_systems([f"a={tmp_path}/b.*.run"])
+
+
+def test_evaluate_names_the_queries_that_one_run_lacks(tmp_path: Path) -> None:
+    lines = Path(OLD[1]).read_text(encoding="utf-8").splitlines(keepends=True)
+    short = tmp_path / "short.run"
+    short.write_text("".join(line for line in lines if not line.startswith("q07 ")), encoding="utf-8")
+    done = run_command("evaluate", QRELS, f"old={OLD[0]},{short}", "-m", "CG@3")
+    assert "queries: 30 scored, 0 of them absent from the run" in done.stderr
+    assert "run 2: 1 of the queries absent (q07)" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["pool", "ledger"])
+def test_commands_of_one_run_refuse_several(command: str) -> None:
+    out = ["-o", "pool.csv"] if command == "pool" else []
+    done = run_command(command, QRELS, f"old={FOLDER}/old.*.run", *out)
+    assert done.returncode == 2
+    assert "names 3 runs of one system" in done.stderr

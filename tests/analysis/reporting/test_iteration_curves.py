@@ -1,0 +1,264 @@
+"""`curve`: at every iteration the mean is the value that `evaluate` gives to the measure at this cutoff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from polars.testing import assert_frame_equal
+
+import goodgain as gg
+from goodgain.analysis.reporting import iteration_curves
+from goodgain.counting import run_in_blocks, run_opening
+from goodgain.measures import MEASURES
+from tests.support import oracle
+from tests.support.counts import how_many, some_of
+from tests.support.random_runs import Case, cases, run_text, shapes
+from tests.support.tables import ROOT, in_one_search, no_notices, qrels_frame, run_frame, write_repeating_run
+
+EXAMPLES = ROOT / "qrels_examples"
+#: Those with a value for every query: the mean over runs of their means is the mean over queries of the means over runs.
+ALWAYS = [
+    name
+    for name, measure in MEASURES.items()
+    if measure.declaration.cutoff != "none" and not measure.declaration.null_if
+]
+ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
+few = settings(deadline=None, max_examples=how_many(5, full=30))
+
+
+def list_means(found: pl.DataFrame, system: str) -> dict[str, float]:
+    rows = found.filter(pl.col("system") == system).select("measure", "iteration", "mean").iter_rows()
+    return {f"{measure}@{i}": mean for measure, i, mean in rows}
+
+
+@pytest.mark.parametrize("folder", some_of(sorted(path.parent.name for path in EXAMPLES.glob("*/qrels.txt")), every=4))
+def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> None:
+    qrels = EXAMPLES / folder / "qrels.txt"
+    runs = {path.stem: path for path in sorted((EXAMPLES / folder).glob("*.run"))}
+    with no_notices():
+        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4, resamples=0)
+        for name, run in runs.items():
+            means = list_means(found, name)
+            assert len(means) == 4 * (len(ALONG) + 2)
+            wanted = gg.evaluate(qrels, run, list(means))
+            assert {one: wanted[one] for one in means} == means
+
+
+@pytest.mark.slow
+@few
+@given(shapes().flatmap(cases))
+def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
+    with no_notices():
+        qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
+        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG, resamples=0)
+        means = list_means(found, "agent")
+        wanted = gg.evaluate(qrels, run_frame(case.run), list(means))
+    # Fractional labels are added up in an order that Polars chooses: the last digit may differ.
+    both = [{name: oracle.to_float(of[name]) for name in means} for of in (wanted, means)]
+    assert both[0] == pytest.approx(both[1], rel=1e-12, abs=1e-12, nan_ok=True)
+    for name in ("CG@2", "RG@1", "SRE@3", "AvgGain@2"):
+        if name in means:
+            exact = oracle.mean(oracle.per_query(name, case.run, case.qrels, labels=case.labels))
+            assert means[name] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+    tables = oracle.count(case.run, case.qrels, labels=case.labels)
+    lengths = [pool.N for pool in tables.pools.values()]
+    assert found["iteration"].max() == max(1, *lengths)
+    for i, searching in found.select("iteration", "searching").iter_rows():
+        assert searching == sum(n >= i for n in lengths)
+
+
+def test_a_query_that_has_stopped_counts_on_where_an_average_of_the_ledger_drops_it() -> None:
+    qrels, run = (EXAMPLES / "redundancy" / name for name in ("qrels.txt", "repeating.run"))
+    by_hand = gg.ledger(qrels, run, measures="CG").group_by("iteration").agg(pl.col("CG").mean()).sort("iteration")
+    found = gg.curve(qrels, {"repeating": run}, "CG")
+    assert by_hand["CG"].to_list() == [3.5, 6.5, 10.0]
+    assert found["mean"].to_list() == [3.5, 6.5, 7.5]
+    assert found["searching"].to_list() == [2, 2, 1]
+
+
+def test_all_systems_go_as_far_as_the_one_that_searched_most() -> None:
+    folder = EXAMPLES / "guideline"
+    runs = {name: folder / f"{name}.run" for name in ("stopped_early", "agent")}
+    found = gg.curve(folder / "qrels.txt", runs, "RG")
+    assert found.filter(pl.col("system") == "stopped_early").select("iteration", "mean", "searching").rows() == [
+        (1, 5.0, 1),
+        (2, 4.5, 1),
+        (3, 3.0, 0),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_large_file_in_blocks_gives_the_same_curve(
+    scattered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_repeating_run(tmp_path / "large.run", queries=200, iterations=5, scattered=scattered)
+    qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
+    with no_notices():
+        wanted = gg.curve(qrels, {"agent": path}, ALONG, resamples=50)
+        monkeypatch.setattr(run_opening, "LARGE", 1_000)
+        opened = run_opening.open_run(path)
+        assert isinstance(opened, run_in_blocks.RunFile)
+        small_blocks = run_in_blocks.RunFile(path, "close", 1, is_text=True, block=2_000)
+        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
+
+
+def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
+    with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
+        found = gg.curve({"q": {"a": 3}}, {"agent": in_one_search({"other": {"a": 1.0}})}, "CG")
+    assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "measures", "options", "message"),
+    [
+        ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows only the good-gain measures"),
+        ({"a": {"q": {"a": 1.0}}}, "CG@3", {}, "write it without @"),
+        ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value per iteration"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": -1}, "resamples=-1: give a whole number from 0"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
+        ({}, "CG", {}, "no run was given"),
+        ("agent.run", "CG", {}, "give each run a name"),
+    ],
+)
+def test_what_has_no_curve_is_an_error(runs: object, measures: str, options: dict[str, int], message: str) -> None:
+    with pytest.raises(gg.GoodgainError, match=message):
+        gg.curve({"q": {"a": 3}}, runs, measures, **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_the_interval_of_a_mean_is_the_one_that_compare_gives_for_the_difference_from_nothing() -> None:
+    folder = EXAMPLES / "two_agents"
+    found = gg.curve(folder / "qrels.txt", {"late": folder / "late.run"}, "CG SRE nCG", seed=7, alpha=0.1)
+    assert found.filter(pl.col("low") > pl.col("mean")).is_empty()
+    assert found.filter(pl.col("high") < pl.col("mean")).is_empty()
+    with no_notices():  # a system that never searches has 0 everywhere
+        nothing = {"q01": {"-": 0.0}}
+        systems = {"nothing": nothing, "late": folder / "late.run"}
+        compared = gg.compare(folder / "qrels.txt", systems, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
+    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
+    for measure, i, low, high in found.select("measure", "iteration", "low", "high").iter_rows():
+        assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+
+
+def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = EXAMPLES / "two_agents"
+    runs = {name: folder / f"{name}.run" for name in ("quick", "late")}
+    wanted = gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200)
+    monkeypatch.setattr(iteration_curves, "_CELLS", 30)
+    assert_frame_equal(gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200), wanted, rel_tol=1e-12)
+
+
+def test_without_resamples_there_is_no_interval() -> None:
+    run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": "a"})
+    found = gg.curve({"p": {"a": 3}, "q": {"a": 3}}, {"agent": run}, "CG", resamples=0)
+    assert found.select("mean", "low", "high", "queries").rows() == [(3.0, None, None, 2)]
+
+
+def test_a_query_of_very_many_iterations_needs_upto(tmp_path: Path) -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": range(1, 1_102), "doc_id": "a"})
+    with pytest.raises(gg.InputError, match="agent: a query has 1,101 iterations; give upto="):
+        gg.curve({"q": {"a": 3}}, {"agent": run}, "CG")
+    assert gg.curve({"q": {"a": 3}}, {"agent": run}, "CG", upto=2)["mean"].to_list() == [3.0, 3.0]
+
+
+def test_text_of_trec_is_read_as_evaluate_reads_it(tmp_path: Path) -> None:
+    rows = [oracle.RunRow("q", 0, "a", 1, 2.0), oracle.RunRow("q", 4, None, 0), oracle.RunRow("q", 9, "b", 1)]
+    path = tmp_path / "agent.run"
+    path.write_text(run_text(rows))
+    with no_notices():
+        found = gg.curve({"q": {"a": 3, "b": 2}}, {"agent": path}, "CG SRE")
+    assert found.filter(pl.col("measure") == "CG")["mean"].to_list() == [3.0, 3.0, 5.0]
+
+
+# --- Several runs of one system ---------------------------------------------------------------------------------------
+
+REPEATED = EXAMPLES / "repeated_runs"
+RUNS = {name: [REPEATED / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
+
+
+def draw_run(random: Random) -> pl.DataFrame:
+    """Some queries, each with its own number of iterations, and results that are good, not good, unjudged or repeated."""
+    rows = [
+        (query, i, f"d{random.randrange(12)}")
+        for query in random.sample(["p", "q", "r", "s", "unjudged"], random.randint(2, 5))
+        for i in range(1, random.randint(1, 4) + 1)
+        for _ in range(random.randint(1, 3))
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row").unique(maintain_order=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(how_many(3, full=12)))
+@pytest.mark.parametrize("over", [None, "searches", "results"])
+def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -> None:
+    random = Random(seed)
+    qrels = {query: {f"d{k}": random.randrange(4) for k in range(9)} for query in "pqrs"}
+    runs = [draw_run(random) for _ in range(random.randint(2, 4))]
+    place, options = ("spend", {"over": over, "at": [1, 2, 3, 5, 8]}) if over else ("iteration", {"upto": 5})
+    options |= {"resamples": 20}
+    with no_notices():
+        found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALWAYS, **options)  # type: ignore[arg-type]  # options by name
+        alone = pl.concat(gg.curve(qrels, {f"{k}": run}, ALWAYS, **options) for k, run in enumerate(runs))  # type: ignore[arg-type]  # by name
+        ledgers = pl.concat(gg.ledger(qrels, run).with_columns(run=k) for k, run in enumerate(runs)).filter("judged")
+    assert found.columns == [*alone.columns, "least", "most"]
+    of = alone.group_by("measure", place, maintain_order=True)
+    wanted = of.agg(pl.col("mean").mean(), least=pl.col("mean").min(), most=pl.col("mean").max())
+    agent, other = (found.filter(system=name) for name in ("agent", "other"))
+    assert_frame_equal(agent.select(wanted.columns), wanted, rel_tol=1e-12, abs_tol=1e-12)
+    assert other.select("least", "most").rows() == [(None, None)] * len(other)
+    first = alone.filter(system="0")
+    assert_frame_equal(other.select(first.columns).drop("system"), first.drop("system"), check_exact=True)
+    spent = {None: pl.col("iteration").max(), "searches": pl.len(), "results": pl.col("R").sum()}[over]
+    totals = ledgers.group_by("query_id", "run").agg(spent=spent)
+    for x, searching in agent.select(place, "searching").iter_rows():
+        assert searching == totals.filter(pl.col("spent") >= x)["query_id"].n_unique()
+    if over is None:
+        counts = ledgers.group_by("iteration").agg(pl.col("UR", "Unjudged").sum())
+        share_of = {i: 1 - unjudged / unique for i, unique, unjudged in counts.iter_rows() if unique}
+        for i, share in agent.select("iteration", "coverage").iter_rows():
+            assert share == (pytest.approx(share_of[i]) if i in share_of else None)
+
+
+@pytest.mark.slow
+def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compare() -> None:
+    found = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
+    for name, runs in RUNS.items():
+        means = list_means(found, name)
+        assert gg.evaluate(REPEATED / "qrels.txt", runs, list(means)).mean() == pytest.approx(means, rel=1e-12)
+    with no_notices():
+        systems = {"nothing": {"q01": {"-": 0.0}}, "new": RUNS["new"]}
+        compared = gg.compare(REPEATED / "qrels.txt", systems, "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
+    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
+    rows = found.filter(system="new").select("measure", "iteration", "low", "high")
+    for measure, i, low, high in rows.iter_rows():
+        assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+
+
+def test_a_list_of_one_run_is_this_run() -> None:
+    one, alone = (gg.curve(REPEATED / "qrels.txt", {"new": run}, "CG") for run in (RUNS["new"][:1], RUNS["new"][0]))
+    assert_frame_equal(one, alone, check_exact=True)
+
+
+def test_two_runs_of_a_system_may_share_no_query() -> None:
+    qrels = {"p": {"a": 3}, "q": {"a": 3}}
+    runs = [in_one_search({query: {"a": 1.0}}) for query in qrels]
+    with no_notices():
+        found = gg.curve(qrels, {"agent": runs}, "CG")
+    assert found.select("mean", "searching", "coverage", "least", "most").rows() == [(1.5, 2, 1.0, 1.5, 1.5)]
+
+
+def test_costs_need_one_run_of_each_system() -> None:
+    costs = pl.DataFrame({"query_id": ["q01"], "iteration": [1], "cost": [0.5]})
+    with pytest.raises(gg.InputError, match="costs=: old has 3 runs, and costs need one run of each system"):
+        gg.curve(REPEATED / "qrels.txt", RUNS, "CG", over="cost", costs=costs)
+    with pytest.raises(gg.InputError, match="costs=: old has 3 runs"):
+        gg.spend(REPEATED / "qrels.txt", RUNS, costs)

@@ -1,0 +1,428 @@
+"""A report says what compare, curve and explain say, and its page has no part that a log could have written."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.analysis.reporting import plots
+from tests.support.command import run_command
+from tests.support.report_cases import BIDI, END, QUERIES, SCRIPT, URLS, read_data, write_hostile
+from tests.support.tables import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+
+AGENTS = ROOT / "qrels_examples" / "two_agents"
+LOST = ROOT / "qrels_examples" / "lost_documents"
+RUNS = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
+MEASURES = "nDCG@10 nCG@6 SRR@6"
+
+
+class Page(HTMLParser):
+    """The texts of a page by element, its attributes, and the texts of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.texts: dict[str, list[str]] = {}
+        self.attributes: list[tuple[str, str, str]] = []
+        self.ids: list[str] = []
+        self._tag = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self._tag = tag
+        self.attributes += [(tag, name, value or "") for name, value in attributes]
+        self.ids += [value or "" for name, value in attributes if name == "id"]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self._tag, []).append(data)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return gg.report(AGENTS / "qrels.txt", RUNS, path, MEASURES, groups=AGENTS / "groups.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_hostile(tmp_path_factory.mktemp("report") / "hostile.html").read_text()
+
+
+def test_the_sentences_have_the_numbers_of_compare(tmp_path: Path) -> None:
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
+    explained = gg.explain(AGENTS / "qrels.txt", RUNS["quick"], RUNS["late"], "nCG@6")
+    written = json.loads(gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.json", MEASURES).read_text())
+    verdicts, why = written["summary"]
+    for row in compared.pairs.iter_rows(named=True):
+        means = f"{row['mean']:.4f} against {row['mean_against']:.4f}: {row['difference']:+.4f}"
+        assert f"({means} [{row['low']:+.4f}, {row['high']:+.4f}])" in verdicts
+    assert verdicts.startswith("late is better than quick in SRR@6 ↓ (0.4040")
+    assert "late is worse than quick in nDCG@10 ↑ (0.1872" in verdicts
+    assert "late against quick is unclear, no difference beyond chance, in nCG@6 ↑" in verdicts
+    assert explained.to_text().startswith(why)
+    assert written["doubts"] == [*compared.notes]
+    assert written["pairs"] == compared.pairs.to_dicts()
+    assert written["means"] == compared.means.to_dicts()
+
+
+@pytest.mark.slow
+def test_the_page_lists_the_values_and_causes_of_every_query(page: str) -> None:
+    data = read_data(page)
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
+    explained = gg.explain(AGENTS / "qrels.txt", RUNS["quick"], RUNS["late"], "nCG@6")
+    assert data["systems"] == ["quick", "late"]
+    for m, (measure, _) in enumerate(data["measures"]):
+        for s, system in enumerate(data["systems"]):
+            values = compared.values.filter(measure=measure, system=system).sort("query_id")["value"].to_list()
+            assert data["values"][m][s] == pytest.approx(values, abs=5.1e-5)
+    at = explained.queries.with_columns(pl.when(pl.col("difference") != 0).then("first_differing_iteration"))
+    assert data["changes"][0]["at"] == at["first_differing_iteration"].to_list()
+    assert data["queries"] == explained.queries["query_id"].to_list()
+    never = data["causes"].index("late never retrieved some good documents")
+    lost = {one for one, cause in zip(data["queries"], data["changes"][0]["cause"], strict=True) if cause == never}
+    causes = explained.causes.filter(counted_by="base", cause="not_retrieved")
+    assert lost and lost <= set(causes["query_id"])
+    worse = set(explained.queries.filter(pl.col("difference") < 0)["query_id"])
+    assert lost <= worse
+
+
+def test_the_page_counts_what_each_iteration_brought(page: str) -> None:
+    data = read_data(page)
+    for s, system in enumerate(data["systems"]):
+        ledger = gg.ledger(AGENTS / "qrels.txt", RUNS[system])
+        counts = [data["counts"][code] for code in data["iterations"][s]]
+        assert [one[0] for one in counts] == ledger["GR"].to_list()
+        assert [one[3] for one in counts] == ledger["Dup"].to_list()
+        assert [sum(one[:4]) for one in counts] == ledger["R"].to_list()
+        assert data["lengths"][s] == ledger.group_by("query_id").len().sort("query_id")["len"].to_list()
+
+
+def test_the_results_of_a_detailed_query_are_those_of_the_run_and_count_as_the_ledger_does(page: str) -> None:
+    data = read_data(page)
+    assert len(data["details"]) == 25
+    for s, system in enumerate(data["systems"]):
+        rows = gg.read_run(RUNS[system]).rows
+        for number, detail in data["details"].items():
+            query = data["queries"][int(number)]
+            start = sum(data["lengths"][s][: int(number)])
+            for k, (_, codes) in enumerate(detail["searches"][s]):
+                names = sorted(detail["documents"][code >> 2][0] for code in codes)
+                assert names == sorted(rows.filter(query_id=query, iteration=k + 1)["doc_id"])
+                kinds = [code & 3 for code in codes]
+                assert [kinds.count(kind) for kind in range(4)] == data["counts"][data["iterations"][s][start + k]][:4]
+
+
+@pytest.mark.slow
+def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp_path: Path) -> None:
+    runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
+    path = tmp_path / "lost.html"
+    gg.report(LOST / "qrels.txt", runs, path, "CG@3", results=LOST / "results.jsonl", queries={"dam": "Is it safe?"})
+    data = read_data(path.read_text())
+    bridge = data["details"][str(data["queries"].index("bridge"))]
+    assert data["queries"][data["first"]] == "bridge"  # it lost most
+    assert [text for text, _ in bridge["searches"][1]] == ["harbour bridge cost", "Harbour bridge: cost?"]
+    good = {
+        bridge["documents"][k][2]: (at, [data["reasons"][c] for c in causes if c is not None])
+        for k, at, causes, _ in bridge["good"]
+    }
+    assert good["Toll revenue of the harbour bridge"] == ([2, None], ["new never retrieved it"])
+    assert good["State loan for the harbour bridge"] == ([3, None], ["new stopped before old found it"])
+    assert data["texts"] == [None, "Is it safe?", None, None]
+    dam = data["queries"].index("dam")
+    start = sum(data["lengths"][1][:dam])
+    failed = [data["counts"][code][4] for code in data["iterations"][1][start : start + 4]]
+    assert failed == [0, 1, 0, 0]
+
+
+@pytest.mark.slow
+def test_details_are_those_queries_that_changed_most(tmp_path: Path) -> None:
+    path = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", "nCG@6", details=3)
+    data = read_data(path.read_text())
+    queries = gg.explain(AGENTS / "qrels.txt", RUNS["quick"], RUNS["late"], "nCG@6").queries
+    most = queries.sort(pl.col("difference").abs(), descending=True, maintain_order=True)["query_id"][:3]
+    assert {data["queries"][int(k)] for k in data["details"]} == set(most)
+    assert "The 3 queries that changed most in nCG@6 have their results listed" in path.read_text()
+    none = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "b.html", "nCG@6", details=0)
+    assert read_data(none.read_text())["details"] == {}
+
+
+def test_one_run_is_shown_without_a_comparison(tmp_path: Path) -> None:
+    path = gg.report(AGENTS / "qrels.txt", {"late": RUNS["late"]}, tmp_path / "one.html", MEASURES)
+    page = path.read_text()
+    mean = gg.evaluate(AGENTS / "qrels.txt", RUNS["late"], "nCG@6")["nCG@6"]
+    assert "This report shows one system, late, and compares it with none." in page
+    assert f"nCG@6 {mean:.4f}" in page
+    data = read_data(page)
+    assert (data["systems"], data["changes"], len(data["details"])) == (["late"], [], 25)
+    lowest = min(value for value in data["values"][1][0])
+    assert data["values"][1][0][data["first"]] == lowest
+
+
+@pytest.mark.slow
+def test_five_systems_are_each_compared_with_the_first(tmp_path: Path) -> None:
+    runs = {f"s{k}": RUNS["quick" if k % 2 else "late"] for k in range(5)}
+    made = json.loads(gg.report(AGENTS / "qrels.txt", runs, tmp_path / "a.json", "nCG@6").read_text())
+    assert [(row["system"], row["against"]) for row in made["pairs"]] == [(f"s{k}", "s0") for k in range(1, 5)]
+    assert len(made["summary"]) == 8
+    assert "s0 and" not in made["summary"][0]
+    assert made["summary"][2] == "s2 and s0 are equal in every query in nCG@6."
+
+
+def test_a_measure_without_values_has_no_verdict(tmp_path: Path) -> None:
+    qrels = {"q1": {"a": 3}, "q2": {"b": 2}}
+    runs = {"x": {"q1": {"z": 1.0}, "q2": {"b": 1.0}}, "y": {"q1": {"a": 2.0}, "q2": {"z": 1.0}}}
+    made = json.loads(gg.report(qrels, runs, tmp_path / "a.json", [gg.GradedP @ 2, "CG"]).read_text())
+    assert made["summary"][0].startswith(
+        "y against x is unclear, no difference beyond chance, in CG ↑ (1.5000 against 1.0000: +0.5000 ["
+    )
+    assert "No query has a value of GradedP@2 in both systems." in made["summary"][0]
+
+
+@pytest.mark.slow
+def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "repeated_runs"
+    runs = {name: [folder / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
+    made = json.loads(gg.report(folder / "qrels.txt", runs, tmp_path / "a.json", "nCG").read_text())
+    means = gg.compare(folder / "qrels.txt", runs, "nCG").means
+    assert [row["mean"] for row in made["means"]] == means["mean"].to_list()
+    said = "Causes and searches are those of the first run of each system; other values are means over runs."
+    assert said in made["doubts"]
+    assert not any("one run" in doubt for doubt in made["doubts"])
+
+
+@pytest.mark.slow
+def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_path: Path) -> None:
+    qrels = {"q1": {"a": 3}, "q2": {"a": 3}}
+    run = {"q1": {"a": 1.0}, "q3": {"z": 1.0}}
+    path = gg.report(qrels, {"old": run, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, tmp_path / "a.html", "nCG")
+    page, data = path.read_text(), read_data(path.read_text())
+    assert data["queries"] == ["q1", "q2"]
+    assert data["lengths"] == [[1, 0], [1, 1]]
+    assert "1 query is absent from old, whose run has no row of it: q2" in page
+    assert data["absent"] == [[1], []]
+    idle = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": [1, None], "doc_id": ["a", "-"]})
+    told = gg.report(qrels, {"old": idle, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, path, "nCG").read_text()
+    assert "1 query never searched in old: q2" in told and read_data(told)["absent"] == [[], []]
+    assert "Queries without judgments are left out: old 1." in page
+
+
+@pytest.mark.slow
+def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "opened_and_cited"
+    results, uses = gg.read_traces(folder / "logs.jsonl", uses=True)
+    runs = {name: gg.to_run(results, system=name) for name in ("agent", "careful")}
+    path = gg.report(folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=uses, results=results)
+    data = read_data(path.read_text())
+    q1 = data["details"][str(data["queries"].index("q1"))]
+    used = {q1["documents"][k][0]: [data["reasons"][use] for use in uses] for k, _, _, uses in q1["good"]}
+    assert used["d1"] == ["returned at 1, never opened", "returned at 1, opened after 1, cited"]
+    assert "Returned, opened, cited" in path.read_text()
+
+
+@pytest.mark.slow
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path, page: str) -> None:
+    again = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "report.html", MEASURES, groups=AGENTS / "groups.csv")
+    command = r"(?<=<code>).*?(?=</code>)"  # it names the file
+    assert re.sub(command, "", again.read_text()) == re.sub(command, "", page)
+
+
+def test_the_page_is_small_and_needs_nothing_else(page: str) -> None:
+    assert len(page.encode()) < 300_000
+    read = Page(page)
+    addresses = [value for _, name, value in read.attributes if name in ("src", "href", "action", "srcset")]
+    assert all(value.startswith("#") for value in addresses)
+    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+    assert len(read.ids) == len(set(read.ids))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["page", "hostile"])
+def test_the_page_allows_its_own_script_and_style_alone(which: str, request: pytest.FixtureRequest) -> None:
+    read = Page(request.getfixturevalue(which))
+    (policy,) = [v for tag, name, v in read.attributes if tag == "meta" and name == "content" and "default-src" in v]
+    script = next(text for text in read.texts["script"] if "use strict" in text)
+    style = max(read.texts["style"], key=len)
+    made = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{made[0]}'; style-src 'sha256-{made[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert not [name for _, name, _ in read.attributes if name.startswith("on") or name == "style"]
+    assert [tag for tag, name, value in read.attributes if tag == "script"] == [
+        "script",
+        "script",
+    ]  # type, id: the data
+
+
+def test_hostile_texts_stay_texts(hostile: str) -> None:
+    read, data = Page(hostile), read_data(hostile)
+    assert not read.texts.keys() & {"img", "iframe", "a onload"}
+    assert hostile.count("<script") == 2
+    assert all(
+        sign.isprintable() or sign == "\n" for sign in hostile
+    )  # neither a command to a terminal nor a turned line
+    assert data["queries"][0] == QUERIES[0]
+    assert data["queries"][1] == "second & good\\u202edog\\x1b[31m\\u2028end"
+    titles = {document[2] for detail in data["details"].values() for document in detail["documents"]}
+    assert f"title {SCRIPT}" in titles and f"title {END}" in titles
+    assert "title good\\u202edog\\x1b[31m end" in titles
+
+
+def test_only_addresses_of_the_web_are_links(hostile: str) -> None:
+    links = {
+        tuple(document[3:]) for detail in read_data(hostile)["details"].values() for document in detail["documents"]
+    }
+    assert links == {(), (URLS["good"],)}
+
+
+@pytest.mark.slow
+def test_an_id_that_is_an_address_is_a_link(tmp_path: Path) -> None:
+    page = "https://example.org/page"
+    path = gg.report({"q": {page: 3}}, {"a": {"q": {page: 1.0}}}, tmp_path / "a.html", "CG")
+    assert read_data(path.read_text())["details"]["0"]["documents"] == [[page, 3, None, page]]
+
+
+def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(tmp_path: Path) -> None:
+    qrels = {"=1+1": {"a": 3}, "q": {"a": 2}}
+    runs = {"@old": {"=1+1": {"a": 1.0}, "q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}
+    plain = pl.read_csv(gg.report(qrels, runs, tmp_path / "a.csv", "CG"))
+    assert plain.select("query_id", "system", "value", "difference", "cause").rows() == [
+        ("=1+1", "@old", 3.0, None, None),
+        ("=1+1", "new", 0.0, -3.0, "new has no row where @old found some good documents"),
+        ("q", "@old", 0.0, None, None),
+        ("q", "new", 2.0, 2.0, "@old never retrieved some good documents"),
+    ]
+    guarded = pl.read_csv(gg.report(qrels, runs, tmp_path / "b.csv", "CG", spreadsheet=True))
+    assert guarded["query_id"].to_list() == ["'=1+1", "'=1+1", "q", "q"]
+    assert guarded["system"].to_list() == ["'@old", "new", "'@old", "new"]
+    assert guarded["value"].to_list() == plain["value"].to_list()
+
+
+@pytest.mark.slow
+def test_markdown_has_the_sentences_and_tables_and_escapes_names(tmp_path: Path) -> None:
+    text = write_hostile(tmp_path / "a.md").read_text()
+    assert "<script" not in text.replace("\\<script", "")
+    assert not re.search("[\u202e\x1b\u2028]", text)
+    plain = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "b.md", MEASURES).read_text()
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
+    row = next(line for line in compared.to_text().splitlines() if line.startswith("| nCG@6"))
+    assert row.split("|")[4].strip() in plain  # the difference
+    assert "**What to distrust**" in plain and "Each system has one run" in plain
+
+
+def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
+    read = Page(page)
+    pictures = [tag for tag, name, value in read.attributes if (tag, name, value) == ("svg", "role", "img")]
+    labels = [value.split() for tag, name, value in read.attributes if tag == "svg" and name == "aria-labelledby"]
+    assert len(pictures) == len(labels) == 8
+    assert all(one in read.ids for label in labels for one in label)
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+        ElementTree.fromstring(picture)  # every element is closed
+    curve = gg.curve(AGENTS / "qrels.txt", RUNS, "nCG")
+    last = curve.filter(system="late", iteration=6)["mean"].item()
+    assert any(f"late: 0.0204 after iteration 1, {last:.4f} after 6" in text for text in read.texts["desc"])
+
+
+def test_the_texts_of_a_picture_are_those_of_the_plot(page: str) -> None:
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
+    figure = plots.per_query(compared, "nCG@6").figure
+    figure.draw_without_rendering()
+    (ax,), (legend,) = figure.axes, figure.legends
+    low, high = ax.get_xlim()
+    ticks = [tick.get_text() for at, tick in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True) if low < at < high]
+    ticks += [tick.get_text() for tick in ax.get_yticklabels()]
+    labels = {*ticks, *(text.get_text() for text in legend.get_texts()), ax.get_ylabel(), ax.get_xlabel()}
+    assert {"q01", "q25", "mean"} <= labels
+    assert "; mean +0.0129." in page
+    picture = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)[2]
+    assert labels <= {one.text for one in ElementTree.fromstring(picture).iter("text")}
+
+
+@pytest.mark.slow
+def test_the_look_of_the_users_plots_changes_nothing(tmp_path: Path, page: str) -> None:
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        path = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", MEASURES, groups=AGENTS / "groups.csv")
+    pictures = re.compile("<svg.*?</svg>", re.DOTALL)
+    assert pictures.findall(path.read_text()) == pictures.findall(page)
+
+
+def test_a_format_is_known_by_the_ending_or_refused(tmp_path: Path) -> None:
+    for name, given in (("a.txt", None), ("a", None), ("a.html", "pdf")):
+        with pytest.raises(gg.InputError, match="Choose one of them"):
+            gg.report({"q": {"a": 1}}, {"a": {"q": {"a": 1.0}}}, tmp_path / name, format=given)
+    assert not [*tmp_path.iterdir()]
+    assert gg.report({"q": {"a": 3}}, {"a": {"q": {"a": 1.0}}}, tmp_path / "a", "CG", format="csv").read_text()
+
+
+def test_results_of_all_systems_come_in_one_file_or_one_each(tmp_path: Path) -> None:
+    with pytest.raises(gg.InputError, match="Give one of all systems, or one for each"):
+        gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", results=[LOST / "results.jsonl"] * 3)
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_page_and_says_how_to_make_it_again(tmp_path: Path) -> None:
+    arguments = [
+        LOST / "qrels.txt",
+        LOST / "old.run",
+        LOST / "new.run",
+        "-m",
+        "CG@3",
+        "--results",
+        LOST / "results.jsonl",
+    ]
+    done = run_command("report", *arguments, "-o", tmp_path / "a.html")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"written: {tmp_path / 'a.html'}" in done.stderr
+    page = (tmp_path / "a.html").read_text()
+    assert f"goodgain report {LOST / 'qrels.txt'} {LOST / 'old.run'} {LOST / 'new.run'} -m CG@3 --results" in page
+    called = gg.report(
+        LOST / "qrels.txt", {name: LOST / f"{name}.run" for name in ("old", "new")}, tmp_path / "b.html", "CG@3",
+        results=LOST / "results.jsonl",
+    )  # fmt: skip
+    assert read_data(called.read_text()) == read_data(page)
+
+
+@pytest.mark.slow
+def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -> None:
+    runs = {name: LOST / f"{name}.run" for name in ("old", "new")}
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("dam\tIs it safe?\n")
+    path = tmp_path / "a.html"
+    gg.report(
+        LOST / "qrels.txt", runs, path, "CG@3 SRR@3", rel=3, results=LOST / "results.jsonl", queries=texts, details=2
+    )
+    page = path.read_text()
+    (command,) = re.findall("<code>(.*?)</code>", page)
+    assert run_command(*shlex.split(html.unescape(command))[1:]).returncode == 0
+    assert read_data(path.read_text()) == read_data(page)
+    assert len(read_data(page)["details"]) == 2
+    in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
+    assert "Made in Python from data in memory." in in_memory.read_text()
+
+
+def test_the_command_prints_other_formats_and_never_overwrites_its_input(tmp_path: Path) -> None:
+    run = tmp_path / "a.run"
+    run.write_bytes((LOST / "new.run").read_bytes())
+    printed = run_command("report", LOST / "qrels.txt", run, "-m", "CG@3", "--format", "csv")
+    assert printed.stdout.splitlines()[:2] == ["query_id,query_text,measure,system,value", "bridge,,CG@3,a,4.0"]
+    done = run_command("report", LOST / "qrels.txt", run, "-o", run, "--format", "html")
+    assert done.returncode == 2 and "is the same file as the input" in done.stderr
+    assert run.read_bytes() == (LOST / "new.run").read_bytes()
+
+
+def test_bidirectional_signs_of_a_name_are_visible(hostile: str) -> None:
+    assert BIDI not in hostile
+    assert "new good\\u202edog" in hostile

@@ -1,0 +1,201 @@
+"""Files of grades: what judging tools write, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.formats.systems import number_repeats
+from goodgain.judgments.judging.scales import find_map
+from tests.support.command import run_command
+
+
+def written(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_quepid_book_with_addresses_two_grades_in_a_cell_and_blanks_before_signs(tmp_path: Path) -> None:
+    book = written(
+        tmp_path,
+        "book.csv",
+        '\ufeffquery,docid,anna@example.org,Unknown, @ben\n" -1 shoes",d1,3,1|3,\n" @home",d1,,0,2.0\n@,d2,,,1\n',
+    )
+    found = gg.aggregate(book, scale="graded")
+    assert found.rows() == [
+        ("-1 shoes", "d1", pytest.approx(7 / 3), 3, 1, False),
+        ("@home", "d1", 1.0, 2, 1, True),
+        ("@", "d2", 1.0, 1, 2, False),
+    ]
+    names = gg.agreement(book, scale="graded", names=True).judges["judge"].to_list()
+    assert names == ["anna@example.org", "Unknown", "Unknown [2]", "@ben"]
+
+
+def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None:
+    book = written(tmp_path, "book.csv", "query,docid,Anna,Anna\nq,d,3,1\n")
+    assert gg.aggregate(book).rows() == [("q", "d", 2, 2, 0, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("case.csv", "query,docid,rating\nq,d,2\n", "export of a Quepid case has only averaged"),
+        ("book.csv", "query,docid\nq,d\n", "Quepid book without a rater"),
+        ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
+        ("grades.csv", "", "is empty"),
+        ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns 'grade'"),
+        ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "line 2: 'q,d,2,3' has 4 values, the header has 3 names"),
+        ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
+        ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
+        ("grades.csv", "query_id,doc_id,grade\n", "has no grades"),
+        ("agent.run", "q 1 d 1 2.0 tag\n", "run and qrels may be swapped"),
+        ("log.jsonl", '{"messages": []}\n', "line 1: has no query_id, doc_id, grade"),
+        ("log.jsonl", "nothing\n", "line 1: is not JSON"),
+        ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),
+        ("list.json", "[]", "has no grades"),
+        ("judged.jsonl", '{"model": "m", "query": "q", "passage": "p", "prompt": "", "prediction": "", "judgment": 2}\n',
+         "line 1: is a judgment of umbrela, .*modified_qrels"),
+        ("nuggets.jsonl", '{"query": "q", "qid": "1", "answer_text": "a", "run_id": "r", "nuggets": []}\n',
+         "line 1: has nuggets and no qid and docid.* give what nuggetizer assign-retrieval wrote"),
+        ("nuggets.jsonl", '{"qid": "1", "docid": "d", "nuggets": [{"text": "t", "importance": "vital"}]}\n',
+         "line 1: has a nugget whose assignment is not not_support, partial_support, support"),
+        ("ragelo.csv", "qid,did,raw_answer,answer\n0,1,x,Relevant\n", "row 2 has the grade .Relevant., which is not a finite"),
+        ("ragelo.csv", "query,did,raw_answer,answer\n0,1,x,1\n", "no column query_id"),
+        ("list.json", "[1]", "object 1: is not a JSON object"),
+        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),
+        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
+         '{"query_id": "q", "doc_id": "d", "grade": 2}\n',
+         "counting lines from 1, row 2 has no judge"),
+        ("grades.parquet", "no", "not a readable parquet file"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(gg.InputError, match=says):
+        gg.aggregate(written(tmp_path, name, text), scale="graded")
+
+
+def test_an_opensearch_judgment_with_its_name_and_ratings_is_read(tmp_path: Path) -> None:
+    lists = '{"name": "by hand", "judgmentRatings": [{"query": "q", "ratings": [{"docId": "d", "rating": "0.700"}]}]}'
+    assert gg.aggregate(written(tmp_path, "one.json", lists))["relevance"].to_list() == [0.7]
+    entries = '{"query": "q", "ratings": [{"docId": "d", "rating": "2"}]}\n{"query": "r", "ratings": []}\n'
+    assert gg.aggregate(written(tmp_path, "lines.jsonl", entries)).rows() == [("q", "d", 2, 1, 0, False)]
+
+
+def test_numbers_in_column_2_of_qrels_that_differ_are_said_to_be_read_as_judges(tmp_path: Path) -> None:
+    path = written(tmp_path, "two.qrels", "q 1 d 1\nq 2 d 3\n")
+    with pytest.warns(gg.GoodgainNotice, match="column 2 holds different numbers and is read as the judge"):
+        assert gg.aggregate(path)["relevance"].to_list() == [2]
+
+
+def test_a_sheet_that_nobody_filled_in_has_no_labels(tmp_path: Path) -> None:
+    sheet = written(tmp_path, "sheet.csv", "query_id,doc_id,runs,first_iteration,grade\nq,a,1,1,\nq,b,1,1, \n")
+    assert gg.aggregate(sheet, scale="graded").rows() == [("q", "a", None, 0, 1, False), ("q", "b", None, 0, 1, False)]
+
+
+def test_an_object_over_two_lines_is_refused_though_another_line_has_two(tmp_path: Path) -> None:
+    """As many objects as lines: `{..},{..}` in one line made up for the one that was cut."""
+    row = '{"query_id":"q","doc_id":"%s","judge":"j","grade":1}'
+    cut = row % "c"
+    lines = [f"{row % 'a'},{row % 'b'}", cut[:15], cut[16:]]
+    assert cut[15] == ","
+    path = written(tmp_path, "grades.jsonl", "\n".join(lines) + "\n")
+    with pytest.raises(gg.InputError, match="line 1: is not JSON"):
+        gg.aggregate(path)
+
+
+def test_many_raters_and_many_thresholds_take_no_square_of_time() -> None:
+    begin = time.process_time()
+    assert number_repeats(["a", "b"] * 30_000)[-2:] == ["a (30000)", "b (30000)"]
+    many = find_map(", ".join(f">={k} -> {k}" for k in range(20_000)))
+    assert many.apply(pl.Series([5.5, None, -1.0])).to_list() == [5.0, None, 0.0]
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("query", ["qid", "query_id"])
+def test_answers_of_ragelo_are_grades(tmp_path: Path, query: str) -> None:
+    text = (
+        f'{query},did,raw_answer,answer\n0,1,"A passage,\nof two lines: {{""O"": 2}}",2\n1,3,"{{""O"": 0}}",0\n2,7,,\n'
+    )
+    found = gg.aggregate(written(tmp_path, "ragelo.csv", text), scale="graded")
+    assert found.select("query_id", "doc_id", "relevance").rows() == [("0", "1", 2), ("1", "3", 0), ("2", "7", None)]
+
+
+@pytest.mark.parametrize(
+    ("nuggets", "grade"),
+    [
+        ([], 0),
+        ([("vital", "not_support"), ("okay", "not_support")], 0),
+        ([("okay", "not_support"), ("vital", "partial_support")], 1),
+        ([("okay", "support"), ("vital", "partial_support")], 2),
+        ([("failed", "support")], 2),
+        ([("okay", "partial_support"), ("vital", "support"), ("okay", "support")], 3),
+    ],
+)
+def test_the_best_nugget_that_a_document_supports_is_its_grade(
+    tmp_path: Path, nuggets: list[tuple[str, str]], grade: int
+) -> None:
+    found = gg.aggregate(written(tmp_path, "nuggets.jsonl", assign("d#1", nuggets)), scale="graded")
+    read = gg.read_qrels(found, labels="subtopic" if nuggets else None).frame
+    assert read.select("query_id", "doc_id", "relevance").rows() == [("q", "d#1", grade)]
+
+
+def assign(doc_id: str, nuggets: list[tuple[str, str]]) -> str:
+    """A line of autonuggetizer's assignments; the nuggets are called 1, 2 ..."""
+    assigned = [
+        {"text": f"nugget {number}", "importance": kind, "assignment": support}
+        for number, (kind, support) in enumerate(nuggets, start=1)
+    ]
+    return json.dumps({"text": "What?", "qid": "q", "candidate_text": "p", "docid": doc_id, "nuggets": assigned}) + "\n"
+
+
+def test_judge_keeps_each_nugget_as_a_subtopic(tmp_path: Path) -> None:
+    first = assign("a", [("vital", "support"), ("okay", "not_support")])
+    source = written(
+        tmp_path, "nuggets.jsonl", first + assign("b", [("vital", "partial_support"), ("okay", "support")])
+    )
+    for name in ("out.qrels", "out.parquet"):
+        done = run_command("judge", source, "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert "column 2 is the nugget; read it with --labels subtopic" in done.stderr
+        qrels = gg.read_qrels(tmp_path / name, labels="subtopic")
+        assert sorted(qrels.rows.select("doc_id", "relevance").rows()) == [("a", 0), ("a", 3), ("b", 1), ("b", 2)]
+        assert sorted(qrels.frame.select("doc_id", "relevance").rows()) == [("a", 3), ("b", 2)]
+        run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+        scores = gg.evaluate(qrels, run, "NuggetRecall@1 NuggetRecall@2")
+        assert (scores["NuggetRecall@1"], scores["NuggetRecall@2"]) == (0.5, 1)
+    with pytest.raises(gg.InputError, match="labels='subtopic'"):
+        gg.read_qrels(tmp_path / "out.qrels")
+
+
+def test_two_judges_of_nuggets_are_aggregated_by_nugget(tmp_path: Path) -> None:
+    paths = [
+        written(tmp_path, f"{judge}.jsonl", assign("a", [("vital", one), ("okay", other)]))
+        for judge, one, other in (("x", "support", "support"), ("y", "not_support", "support"))
+    ]
+    found = gg.aggregate(paths, how="mean")
+    assert found.select("iteration", "doc_id", "relevance", "n_judges").rows() == [
+        ("nugget 1", "a", 1.5, 2), ("nugget 2", "a", 2.0, 2),
+    ]  # fmt: skip
+
+
+def test_grades_of_whole_documents_beside_nuggets_are_another_subtopic(tmp_path: Path) -> None:
+    nuggets = written(tmp_path, "n.jsonl", assign("a", [("vital", "support")]))
+    found = gg.aggregate([nuggets, written(tmp_path, "whole.qrels", "q 0 a 1\n")], how="max")
+    assert found.select("iteration", "relevance").rows() == [("nugget 1", 3), ("0", 1)]
+
+
+def test_a_nugget_without_a_text_is_refused(tmp_path: Path) -> None:
+    line = '{"qid": "q", "docid": "d", "nuggets": [{"assignment": "support"}]}\n'
+    with pytest.raises(gg.InputError, match="line 1: has a nugget without a text"):
+        gg.aggregate(written(tmp_path, "n.jsonl", line))
+
+
+def test_modified_qrels_of_umbrela_are_one_judge(tmp_path: Path) -> None:
+    path = written(tmp_path, "qrels_gpt-4o_0123_0_1.txt", "q Q0 d1 3\nq Q0 d2 0\n")
+    assert gg.aggregate(path, scale="graded").select("doc_id", "relevance").rows() == [("d1", 3), ("d2", 0)]

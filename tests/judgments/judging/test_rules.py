@@ -1,0 +1,234 @@
+"""Rules of aggregation, maps and scales, on random grades against a plain loop, and what each error says."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.judgments.judging.scales import find_scale
+from tests.support.counts import how_many
+from tests.support.tables import in_one_search
+
+Votes = dict[tuple[str, str], list[float | None]]
+
+
+def frame_of(*rows: tuple[Any, ...]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "judge", "grade"], orient="row", strict=False)
+
+
+def random_votes(seed: int, top: int) -> tuple[pl.DataFrame, Votes]:
+    """Grades 0..top of up to five judges, some null, in random order; and those of each document in that order."""
+    chance = random.Random(seed)
+    keys = [(f"q{q}", f"d{d}", f"j{j}") for q in range(3) for d in range(8) for j in range(5) if chance.random() < 0.7]
+    chance.shuffle(keys)
+    rows = [(*key, None if chance.random() < 0.3 else chance.randint(0, top)) for key in keys]
+    votes: Votes = {}
+    for query_id, doc_id, _, grade in rows:
+        votes.setdefault((query_id, doc_id), []).append(grade)
+    return frame_of(*rows), votes
+
+
+def by_hand(how: str, grades: list[float | None]) -> float | None:
+    given = [grade for grade in grades if grade is not None]
+    if not given:
+        return None
+    if how == "majority":
+        ones, zeros = given.count(1), given.count(0)
+        return None if ones == zeros else float(ones > zeros)
+    rules = {
+        "mean": statistics.fmean,
+        "median": statistics.median,
+        "max": max,
+        "min": min,
+        "first": lambda all_: all_[0],
+    }
+    return float(rules[how](given))
+
+
+@pytest.mark.parametrize("how", ["majority", "mean", "median", "max", "min", "first"])
+def test_each_rule_equals_a_plain_loop(how: str) -> None:
+    for seed in range(how_many(5, full=60)):
+        frame, votes = random_votes(seed, top=1 if how == "majority" else 4)
+        found = gg.aggregate(frame, how=how, scale="binary" if how == "majority" else "0..4")
+        assert [row[:2] for row in found.iter_rows()] == list(votes)
+        for query_id, doc_id, label, judges, nulls, tie in found.iter_rows():
+            grades = votes[query_id, doc_id]
+            given = [grade for grade in grades if grade is not None]
+            assert label == by_hand(how, grades)
+            assert (judges, nulls) == (len(given), grades.count(None))
+            assert tie == (len(statistics.multimode(given)) > 1)
+
+
+def test_the_rule_by_default_is_majority_for_binary_grades_and_the_mean_for_others() -> None:
+    votes = frame_of(("q", "d", "a", 1), ("q", "d", "b", 0), ("q", "d", "c", 1))
+    assert gg.aggregate(votes, scale="binary")["relevance"].to_list() == [1]
+    assert gg.aggregate(votes, scale="graded")["relevance"].to_list() == [pytest.approx(2 / 3)]
+    mapped = gg.aggregate(votes, scale="graded", map={0: 0, 1: 1, 2: 1, 3: 1}, map_first=True)
+    assert mapped["relevance"].to_list() == [1]
+
+
+def test_a_mean_of_zeros_and_ones_without_a_scale_says_so() -> None:
+    votes = frame_of(("q", "d", "a", 1), ("q", "d", "b", 0))
+    with pytest.warns(gg.GoodgainNotice, match="scale='binary'"):
+        assert gg.aggregate(votes)["relevance"].to_list() == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "label"),
+    [
+        (">=7 -> 1", 7.0, 1),
+        (">=7 -> 1", 6.99, 0),
+        (">=4 -> 1, >=7->2", 8, 2),
+        (">=7 -> 2, >=4 -> 1", 5, 1),
+        ("0:3,1:2", 1, 2),
+    ],
+)
+def test_a_map_is_a_table_or_thresholds_of_which_the_highest_reached_counts(
+    text: str, value: float, label: float
+) -> None:
+    assert gg.rescale({"q": {"d": value}}, text).frame["relevance"].to_list() == [label]
+
+
+def test_a_table_without_the_value_names_both_ways_out() -> None:
+    grades = frame_of(("q", "d", "a", 2), ("q", "d", "b", 3))
+    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*map_first=True"):
+        gg.aggregate(grades, scale="graded", map={0: 0, 1: 0, 2: 1, 3: 1})
+    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*map_first=True"):
+        gg.rescale({"q": {"d": 2.5}}, {2: 1, 3: 1})
+    assert gg.aggregate(grades, scale="graded", map=">=2 -> 1")["relevance"].to_list() == [1]
+    assert gg.aggregate(grades, scale="graded", map={2: 1, 3: 1}, map_first=True)["relevance"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        ([("q", "d", "a", 4)], {"scale": "graded"}, r"has the grade 4, which is not on the scale graded \(0, 1, 2, 3\)"),
+        ([("q", "d", "a", 2.5)], {"scale": "graded"}, "has the grade 2.5, which is not on the scale"),
+        ([("q", "d", "a", 2)], {"how": "majority"}, "has the grade 2, and a majority vote needs 0 and 1"),
+        ([("q", "d", "a", 1), ("q", "d", "a", 1)], {}, "row 0 and .* row 1 are two grades of one judge for query 'q'"),
+        ([("q", "d", "a", 1), ("q", "d", "a", None)], {}, "two grades of one judge"),
+        ([("q", "d", "a", "good")], {}, "has the grade 'good', which is not a finite number"),
+        ([("q", "d", "a", "E")], {}, "scale='esci'"),
+        ([("q", "d", "a", float("inf"))], {}, "not a finite number"),
+        ([("q", None, "a", 1)], {}, "has no doc_id"),
+        ([("q", "d", "", 1)], {}, "has no judge"),
+        ([("q", "-", "a", 1)], {}, "grades the document '-'"),
+        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule. Choose majority, mean"),
+        ([("q", "d", "a", 1)], {"scale": "good"}, "'good' is not a scale"),
+        ([("q", "d", "a", 1)], {"scale": "3..3"}, "'3..3' is not a scale"),
+        ([("q", "d", "a", 1)], {"map": "1=2"}, "'1=2' is not a map"),
+        ([("q", "d", "a", 1)], {"map": "1:2,1:3"}, "is not a map"),
+        ([("q", "d", "a", 1)], {"map_first": True}, "has no map to apply"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_where_and_the_remedy(rows: list[Any], options: dict[str, Any], says: str) -> None:
+    with pytest.raises(gg.InputError, match=says):
+        gg.aggregate(frame_of(*rows), **options)
+
+
+def test_an_error_does_not_name_the_judge() -> None:
+    rows = [("q", "d", "anna@example.org", 1), ("q", "d", "anna@example.org", 2)]
+    with pytest.raises(gg.InputError) as error:
+        gg.aggregate(frame_of(*rows))
+    assert "anna" not in str(error.value)
+
+
+def test_a_frame_that_mixes_types_in_a_column_is_a_clear_error() -> None:
+    mixed = pd.DataFrame({"query_id": [1, "b"], "doc_id": ["d", "e"], "grade": [1, 2]})
+    with pytest.raises(gg.InputError, match="values mix types in a column"):
+        gg.aggregate(mixed)
+
+
+def test_first_refuses_rows_without_an_order() -> None:
+    frame = frame_of(("q", "d", "a", 1), ("q", "d", "b", 2))  # DuckDB reads it by name
+    relation = duckdb.sql("SELECT * FROM frame")
+    with pytest.raises(gg.InputError, match="rows of a database have no order"):
+        gg.aggregate(relation, how="first")
+    assert gg.aggregate(relation, how="mean")["relevance"].to_list() == [1.5]
+    assert gg.aggregate(frame.lazy(), how="first")["relevance"].to_list() == [1]
+
+
+def test_judges_are_named_by_the_dict_or_by_the_files(tmp_path: Path) -> None:
+    for folder, label in (("a", 1), ("b", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.qrels").write_text(f"q 0 d {label}\n")
+    files = [tmp_path / folder / "same.qrels" for folder in "ab"]
+    assert gg.aggregate(files)["relevance"].to_list() == [2]  # two files of one name are two judges
+    found = gg.agreement({"anna": files[0], "ben": {"q": {"d": 3}}}, scale="graded", names=True)
+    assert found.judges["judge"].to_list() == ["anna", "ben"]
+    assert gg.agreement(files, scale="graded").judges["judge"].to_list() == ["judge 1", "judge 2"]
+
+
+@pytest.mark.slow
+def test_a_million_grades_of_three_judges_take_under_five_seconds() -> None:
+    """Seconds of all threads together, which do not depend on what else the machine does."""
+    number = pl.int_range(333_334, eager=True)
+    documents = pl.DataFrame({"query_id": (number // 100).cast(pl.String), "doc_id": number.cast(pl.String)})
+    grades = [documents.with_columns(judge=pl.lit(f"j{k}"), grade=number.hash(k) % 4) for k in range(3)]
+    start = time.process_time()
+    found = gg.aggregate(pl.concat(grades), scale="graded")
+    assert time.process_time() - start < 5
+    assert found.height == 333_334
+    assert found.get_column("n_judges").sum() == 1_000_002
+
+
+def test_weights_count_in_means_and_majorities() -> None:
+    votes = {"m@p-1/t0": {"q": {"a": 1, "b": 0}}, "n": {"q": {"a": 0, "b": 0}}, "o": {"q": {"a": 0, "b": None}}}
+    assert gg.aggregate(votes, how="mean", weights={"m": 2})["relevance"].to_list() == [0.5, 0.0]
+    found = gg.aggregate(votes, how="majority", weights={"m": 2})
+    assert found.select("doc_id", "relevance", "tie").rows() == [("a", None, True), ("b", 0, False)]
+    assert gg.aggregate(votes, how="majority", weights={"m": 3})["relevance"].to_list() == [1, 0]
+    plain = gg.aggregate(votes, how="mean")
+    assert gg.aggregate(votes, how="mean", weights={"n": 1}).equals(plain)
+    for weights, how, said in (
+        ({"x": 2}, "mean", "no judge is called 'x'"),
+        ({"n": 0}, "mean", "above 0"),
+        ({"n": 2}, "median", "how='median' takes no weights"),
+    ):
+        with pytest.raises(gg.InputError, match=said):
+            gg.aggregate(votes, how=how, weights=weights)
+
+
+def test_grades_above_4_are_told_unless_a_scale_or_a_map_says_what_they_mean() -> None:
+    percent = {"anna": {"q": {"a": 80, "b": 0}}}
+    with pytest.warns(gg.GoodgainNotice, match="the largest grade is 80, and a label of 2 is already good"):
+        assert gg.aggregate(percent)["relevance"].to_list() == [80, 0]
+    for options in ({"scale": "0..100"}, {"map": ">=50 -> 2"}, {"file_labels": [2]}):
+        gg.aggregate(percent, **options)  # a notice would be an error here
+
+
+def test_rescaled_qrels_with_subtopics_keep_a_label_for_each_subtopic_and_one_for_each_document() -> None:
+    rows = [("q", "1", "a", 2.0), ("q", "2", "a", 7.0), ("q", "1", "b", 8.0), ("q", "3", "c", 1.0)]
+    labels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    found = gg.rescale(gg.read_qrels(labels, labels="subtopic"), ">=7 -> 2")
+    assert found.frame.select("doc_id", "relevance").sort("doc_id").rows() == [("a", 2), ("b", 2), ("c", 0)]
+    run = {"q": {"a": 1.0}}
+    scores = gg.evaluate(found, in_one_search(run), "SubtopicRecall CG nCG").mean()
+    assert scores == {"SubtopicRecall": 1 / 2, "CG": 2.0, "nCG": 1 / 2}
+
+
+@pytest.mark.parametrize(
+    ("scale", "grades"),
+    [("0..2", (0, 1, 2)), ("0,3,1", (0, 1, 3)), ([2, 1, 2], (1, 2)), ((0.5, 1), (0.5, 1)), ("-1..0", (-1, 0))],
+)
+@pytest.mark.each
+def test_a_scale_of_ones_own_has_its_grades_in_order(scale: Any, grades: tuple[float, ...]) -> None:
+    assert find_scale(scale).grades == grades
+
+
+@pytest.mark.parametrize(
+    "scale", ["3", [1], [], [1, 1], "a,b", "4..0", "2..2", "0,inf", [0, float("nan")], "0..99999", 7]
+)
+@pytest.mark.each
+def test_one_grade_is_not_a_scale(scale: Any) -> None:
+    with pytest.raises(gg.InputError, match=r"is not a scale of two or more grades\. Write "):
+        find_scale(scale)

@@ -1,0 +1,198 @@
+"""What a job may cost: a trial first, hard limits for all it sends, and the cost before it is paid."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.judgments.labelling.answers_and_journal import Journal
+from goodgain.judgments.labelling.calls import UnusableError
+from tests.judgments.labelling.endpoint import Call, completion, good, serve
+from tests.judgments.labelling.test_calls import ask, number_of
+from tests.judgments.labelling.test_kill import write_job
+from tests.support.command import run_command
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def cut_while_thinking() -> dict[str, Any]:
+    body = completion("", finish="length")
+    body["choices"][0]["message"]["reasoning_content"] = "First, the user asks"
+    return body
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (completion("I would say 3."), r"most with malformed.*'I would say 3\.'. Try schema=False"),
+        (
+            cut_while_thinking(),
+            r"cut at the limit.*'First, the user asks'. Give a larger max_output_tokens=.*extra_body=",
+        ),
+        (
+            (400,),
+            r"most with too_long.*max_characters=",
+        ),
+    ],
+)
+def test_a_job_whose_first_answers_cannot_be_used_stops_and_shows_one(reply: Any, said: str) -> None:
+    def script(call: Call) -> Any:
+        if not isinstance(reply, tuple):
+            return reply
+        return reply[0], {"error": {"message": f"prompt is too long: {number_of(call)} tokens > 8000 maximum"}}, {}
+
+    with serve(script) as server:
+        with pytest.raises(UnusableError, match=f"20 of 20 answers cannot be used, .*{said}"):
+            ask(server, 200)
+        assert server.count == 20
+
+
+def test_the_command_names_its_options_and_ends_with_1(tmp_path: Path) -> None:
+    with serve(lambda call: completion("I would say 3.")) as server:
+        found = run_command(*write_job(tmp_path, 60)[3:], "--base-url", server.url)
+        assert server.count == 20
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1].startswith("goodgain: 20 of 20 answers cannot be used")
+    assert "Try --no-schema, or end the model's thinking with --extra-body or --reasoning-effort low" in found.stderr
+
+
+def test_a_few_unusable_answers_do_not_stop_a_job() -> None:
+    with serve(lambda call: completion("3") if number_of(call) % 20 < 9 else good()) as server:
+        ask(server, 60)
+        assert server.count == 60
+
+
+def test_a_trial_that_succeeded_is_not_repeated(tmp_path: Path) -> None:
+    """Only failures are left: long texts, for which every answer fails again."""
+    with serve(lambda call: good() if number_of(call) < 30 else completion("3")) as server:
+        ask(server, 60, journal=tmp_path / "j", jobs=1)
+        found = ask(server, 60, journal=tmp_path / "j", retry_failed=True)
+        assert server.count == 60 + 30
+    assert found["grade"].count() == 30
+
+
+def test_a_job_in_which_nothing_was_graded_ends_with_1_and_keeps_its_grades(tmp_path: Path) -> None:
+    with serve(lambda call: completion("3")) as server:
+        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1].startswith("goodgain: nothing was graded: 6 of 6 answers cannot be used")
+    assert len(Path("grades.jsonl").read_text().splitlines()) == 6
+
+
+def test_a_job_in_which_less_than_half_was_graded_says_so_last(tmp_path: Path) -> None:
+    with serve(lambda call: completion("3") if number_of(call) < 4 else good()) as server:
+        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
+    assert found.returncode == 0
+    *_, where, go_on, last = found.stderr.splitlines()
+    assert last.startswith("only 2 of 6 documents were graded: 4 of 6 answers cannot be used")
+    assert where == "without a grade: 4, in 1 queries: q (malformed 4)"
+    assert go_on.startswith("To go on: goodgain label agent.run --queries queries.tsv ")
+    assert go_on.endswith(" --retry failed")
+
+
+def test_the_command_that_goes_on_goes_on(tmp_path: Path) -> None:
+    is_well = False
+    with serve(lambda call: good() if is_well or number_of(call) % 2 else completion("3")) as server:
+        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
+        is_well = True
+        command = found.stderr.splitlines()[-1].removeprefix("To go on: goodgain ").split()
+        again = run_command(*command)
+        assert again.returncode == 0
+        assert server.count == 9
+    assert [json.loads(line)["grade"] for line in Path("grades.jsonl").read_text().splitlines()] == [3] * 6
+
+
+def test_the_cost_stands_before_the_run_and_after_it(tmp_path: Path) -> None:
+    with serve(lambda call: good()) as server:
+        command = [*write_job(tmp_path, 10)[3:], "--base-url", server.url, "--price", "1", "10"]
+        found = run_command(*command)
+    before, after = (line for line in found.stderr.splitlines() if "cost:" in line)
+    assert before.startswith("room for an answer: 2,000 tokens, thinking included; cost: about 0.0")
+    usual, most = (float(before.split(word)[1].split()[0].strip(",")) for word in ("about ", "at most "))
+    paid = float(after.split("cost: ")[1])
+    assert usual < paid * 10
+    assert paid <= most
+    assert most == pytest.approx(10 * 2_000 * 10 / 1e6, rel=0.2)
+
+
+@pytest.mark.slow
+def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def script(call: Call) -> Any:
+        begun.set()
+        go_on.wait(20)
+        return good()
+
+    command = write_job(tmp_path, 3)
+    with serve(script) as server:
+        first = subprocess.Popen([*command, "--base-url", server.url], stderr=subprocess.PIPE)
+        assert begun.wait(20)
+        second = run_command(*command[3:], "--base-url", server.url)
+        go_on.set()
+        first.communicate(timeout=30)
+        assert server.count == 3
+    assert first.returncode == 0
+    assert second.returncode == 2
+    assert (
+        "grades.jsonl.journal: another process uses this journal. Wait until it ends, or give another file"
+        in second.stderr
+    )
+
+
+def write_old_journal(path: Path, grades: dict[str, int]) -> None:
+    """Write a journal as the first versions did: seven columns."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id=1734831153")
+    connection.execute(
+        "CREATE TABLE answers (key TEXT PRIMARY KEY, grade INTEGER, reason TEXT, status TEXT NOT NULL, raw TEXT, "
+        "input_tokens INTEGER, output_tokens INTEGER) WITHOUT ROWID"
+    )
+    rows = [(key, grade, None, "ok", None, 100, 10) for key, grade in grades.items()]
+    connection.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+
+
+#: The key that the first versions made for the query "who", the text "text 0" and the model "judge".
+FIRST_KEY = "3fbcb10fcb1392c8adf016447c2e492b27405f59e2cd579d2483d5a711c29538"
+
+
+def test_answers_by_the_first_prompt_are_counted_and_not_graded_again_without_a_yes(tmp_path: Path) -> None:
+    command = [word for word in write_job(tmp_path, 1)[3:] if word != "--yes"]
+    write_old_journal(tmp_path / "grades.jsonl.journal", {FIRST_KEY: 2})
+    with serve(lambda call: good(4)) as server:
+        found = run_command(*command, "--base-url", server.url)
+        assert (found.returncode, server.count) == (2, 0)
+        assert "the journal has 1 answers by the older prompt good-gain-1, and asks again" in found.stderr
+        assert "Give --yes to send them" in found.stderr
+        old = run_command(*command, "--base-url", server.url, "--prompt", "good-gain-1")
+        assert (old.returncode, server.count) == (0, 0)
+        assert json.loads(Path("grades.jsonl").read_text())["grade"] == 2
+        new = run_command(*command, "--base-url", server.url, "--yes")
+        assert (new.returncode, server.count) == (0, 1)
+        assert json.loads(Path("grades.jsonl").read_text())["grade"] == 4
+
+
+def test_a_journal_is_free_again_after_its_job(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "j"):
+        pass
+    program = (
+        "import sys; from goodgain.judgments.labelling.answers_and_journal import Journal; from pathlib import Path\n"
+    )
+    program += "with Journal.open(Path(sys.argv[1])): pass"
+    began = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", program, tmp_path / "j"], check=False).returncode == 0
+    assert time.monotonic() - began < 30

@@ -1,0 +1,384 @@
+"""What `deduplicate` takes and gives back: frames of any engine, runs, several systems, levels, policies, summary."""
+
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import pandas as pd
+import polars as pl
+import pytest
+
+from goodgain.errors import GoodgainNotice, InputError
+from goodgain.logs.dedup import deduplicate
+from goodgain.logs.dedup.rows_and_trusted_ids import USED_NAMES
+from tests.logs.dedup.writing import EN, LONG, OTHER, frame, result
+
+_URL = "https://example.org/a"
+
+
+def _three() -> pl.DataFrame:
+    """A page, another, and the first again."""
+    return frame([result(url=_URL, title="A"), result(url="https://example.org/b"), result(url=_URL + "?utm_source=x")])
+
+
+def _documents(*results: dict[str, object], **options: Any) -> list[str]:
+    return deduplicate(frame(results), **options).frame["document"].to_list()
+
+
+def test_the_frame_has_the_rows_of_the_input_and_four_columns_more() -> None:
+    rows = _three()
+    found = deduplicate(rows).frame
+    assert found.select(rows.columns).equals(rows)
+    assert found.drop(rows.columns).to_dict(as_series=False) == {
+        "document": [_URL, "https://example.org/b", _URL],
+        "duplicate_of": [None, None, 0],
+        "rule": [None, None, "url"],
+        "confidence": [None, None, 2.0],
+    }
+
+
+@pytest.mark.parametrize("engine", ["polars", "pandas", "pyarrow"])
+def test_a_frame_comes_back_in_its_own_kind(engine: str) -> None:
+    rows = nw.from_native(_three(), eager_only=True)
+    native: Any = {"polars": rows.to_native, "pandas": rows.to_pandas, "pyarrow": rows.to_arrow}[engine]()
+    found = deduplicate(native).frame
+    assert type(found) is type(native)
+    assert nw.from_native(found, eager_only=True)["document"].to_list() == [_URL, "https://example.org/b", _URL]
+
+
+def test_an_index_of_pandas_is_kept() -> None:
+    rows = pd.DataFrame({"query_id": ["q", "q"], "rank": [1, 2], "url": [_URL, _URL + "#x"]}, index=[7, 7])
+    found = deduplicate(rows).frame
+    assert found.index.tolist() == [7, 7]
+    assert found["document"].tolist() == [_URL, _URL]
+
+
+def test_numbers_are_ids_and_queries_too() -> None:
+    rows = pd.DataFrame({"query_id": [1, 1], "rank": [1, 2], "doc_id": [17, 17]})
+    assert deduplicate(rows).frame["document"].tolist() == ["17", "17"]
+
+
+def test_a_lazy_frame_comes_back_in_polars() -> None:
+    three = _three().drop("ids", "fields").to_arrow()
+    lazy = duckdb.sql("select * from three order by rank")
+    found = deduplicate(lazy).frame
+    assert isinstance(found, pl.DataFrame)
+    assert found["document"].n_unique() == 2
+    assert three.num_rows == 3
+
+
+def test_ids_and_fields_may_be_structs() -> None:
+    rows = pl.DataFrame(
+        {
+            "query_id": "q",
+            "rank": [1, 2],
+            "type": "file",
+            "ids": [{"file_id": "F1"}, {"file_id": "F1"}],
+            "title": ["A", "B"],
+        }
+    )
+    assert deduplicate(rows).frame["rule"].to_list() == [None, "item id"]
+
+
+def test_the_value_stands_for_its_frame() -> None:
+    found = deduplicate(_three())
+    assert nw.from_native(found).shape == (3, found.frame.width)
+    assert pl.DataFrame(found).equals(found.frame)
+
+
+def test_the_results_given_are_not_changed() -> None:
+    rows = _three()
+    before = rows.clone()
+    deduplicate(rows)
+    assert rows.equals(before)
+
+
+# Runs: doc_ids are all there is.
+
+
+def test_a_run_is_trusted() -> None:
+    run = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 1, 2, 3], "doc_id": ["a", "A", "a", "-"], "rank": [1, 2, 1, 0]}
+    )
+    found = deduplicate(run).frame
+    assert found["document"].to_list() == ["a", "A", "a", None]
+    assert found["duplicate_of"].to_list() == [None, None, 0, None]
+    assert found["rule"].to_list() == [None, None, "trusted", None]
+
+
+def test_a_run_without_rank_says_with_its_doc_id_that_nothing_was_found() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ["a", None, "-"]})
+    assert deduplicate(run).frame["document"].to_list() == ["a", None, None]
+
+
+def test_trusted_ids_decide_both_ways() -> None:
+    same_text = {"title": "River levels", "snippet": LONG}
+    assert _documents(result(doc_id="1", **same_text), result(doc_id="2", **same_text), trust_doc_id=True) == ["1", "2"]
+    other_urls = [result(doc_id="1", url="https://a.example/x"), result(doc_id="1", url="https://b.example/y")]
+    assert _documents(*other_urls, trust_doc_id=True) == ["1", "1"]
+    assert len(set(_documents(*other_urls, trust_doc_id=False))) == 2
+
+
+def test_a_result_without_trusted_id_joins_one_document_only() -> None:
+    page = {"title": "River levels", "snippet": EN}
+    documents = _documents(result(doc_id="1", **page), result(**page), result(doc_id="2", **page), trust_doc_id=True)
+    assert documents[0] == "1"
+    assert documents[2] == "2"
+    assert documents[1] in ("1", "2")
+
+
+# Several systems and queries.
+
+
+def _two_systems() -> pl.DataFrame:
+    a, b = _three().with_columns(system=pl.lit("a")), _three().with_columns(system=pl.lit("b"))
+    return pl.concat([a, b])
+
+
+def test_systems_share_their_documents_and_repeat_only_themselves() -> None:
+    found = deduplicate(_two_systems()).frame
+    assert found["document"].to_list() == [_URL, "https://example.org/b", _URL] * 2
+    assert found["duplicate_of"].to_list() == [None, None, 0, None, None, 3]
+
+
+def test_systems_can_be_kept_apart() -> None:
+    rows = pl.concat([
+        frame([result(title="River levels", snippet=EN)]).with_columns(system=pl.lit("a")),
+        frame([result(title="River levels", snippet=EN, url=_URL)]).with_columns(system=pl.lit("b")),
+    ], how="diagonal")  # fmt: skip
+    assert deduplicate(rows).frame["document"].n_unique() == 1
+    assert deduplicate(rows, across=()).frame["document"].n_unique() == 2
+
+
+def test_queries_are_apart_unless_joined() -> None:
+    one = result(type="event", title="A meeting of all", start="2024-05-06T09:00:00Z", end="2024-05-06T10:00:00Z")
+    rows = pl.concat([frame([one], "q1"), frame([one | {"doc_id": "7"}], "q2")], how="diagonal")
+    assert deduplicate(rows).summary.documents == 2
+    assert deduplicate(rows, across=("query_id", "system")).summary.documents == 1
+
+
+def test_a_name_does_not_depend_on_which_other_queries_are_there() -> None:
+    one = frame([result(title="River levels", snippet=EN)], "q1")
+    other = frame([result(type="email", title="x", sender="a@example.org", recipients="b@example.org")], "q2")
+    assert (
+        deduplicate(one).frame["document"][0]
+        == deduplicate(pl.concat([other, one], how="diagonal")).frame["document"][1]
+    )
+
+
+# Names.
+
+
+def test_the_strongest_name_is_taken_and_of_several_the_smallest() -> None:
+    assert _documents(result(type="file", ids={"file_id": "F", "unique_id": "A"}, url=_URL))[0] == "A"
+    assert _documents(result(url="http://www.example.org/a"), result(url=_URL)) == ["https://example.org/a"] * 2
+    assert _documents(result(title="A", doc_id="7"))[0].startswith("text:")
+    assert _documents(result(doc_id="7")) == ["7"]
+
+
+def test_groups_that_would_share_a_name_are_numbered() -> None:
+    event, mail = result(type="event", ids={"occurrence_id": "x"}), result(type="email", ids={"message_id": "x"})
+    assert sorted(_documents(event, mail)) == ["x", "x~2"]
+
+
+def test_an_address_that_names_no_item_is_no_name() -> None:
+    mail = result(type="email", subject="A", url="https://mail.example.com/")
+    assert _documents(mail)[0].startswith("text:")
+
+
+def test_no_field_of_a_type_bears_the_name_of_a_column_of_ours() -> None:
+    taken = set(deduplicate(frame([result(url=_URL)]))._records.frame.columns)
+    assert not taken & USED_NAMES
+
+
+# Levels and policies.
+
+
+def test_at_level_document_passages_bear_their_parents_names() -> None:
+    passages = [result(type="passage", url=_URL, chunk=n, snippet=text) for n, text in enumerate((EN, OTHER))]
+    page = result(url=_URL, title="A page")
+    assert len(set(_documents(*passages, page))) == 3
+    assert _documents(*passages, page, level="document") == [_URL] * 3
+    by_id = [result(type="passage", parent="d1", chunk=n, snippet=text) for n, text in enumerate((EN, OTHER))]
+    assert _documents(*by_id, level="document") == ["d1", "d1"]
+    hits = [result(type="passage", doc_id="file-1", title="plan.pdf", snippet=text) for text in (EN, OTHER)]
+    assert len(set(_documents(*hits, level="document"))) == 1
+
+
+def test_at_level_document_trusted_parents_decide() -> None:
+    passages = [result(type="passage", doc_id=f"d1#{n}", parent="d1") for n in range(2)]
+    assert _documents(*passages, level="document", trust_doc_id=True) == ["d1", "d1"]
+
+
+def test_policies() -> None:
+    copy = [result(url="https://a.example/1", title="River levels", snippet=EN),
+            result(url="https://b.example/1", title="River levels", snippet=EN)]  # fmt: skip
+    text = [result(title="River levels", snippet=EN, doc_id="1"), result(title="River levels", snippet=EN, doc_id="2")]
+    address = [result(url=_URL, title="A"), result(url=_URL + "/", title="B")]
+    joined = {
+        policy: [len(set(_documents(*pair, policy=policy))) == 1 for pair in (copy, text, address)]
+        for policy in ("id", "standard", "content")
+    }
+    assert joined == {"id": [False, False, True], "standard": [False, True, True], "content": [True, True, True]}
+
+
+def test_policy_content_still_tells_pages_of_one_list_apart() -> None:
+    pages = [result(url=f"{_URL}?page={n}", title="River levels", snippet=EN) for n in (2, 3)]
+    assert len(set(_documents(*pages, policy="content"))) == 2
+
+
+# Summary, explanation, score.
+
+
+def test_the_summary_counts_what_was_done() -> None:
+    found = deduplicate(frame([
+        result(url=_URL, title="A"), result(url=_URL + "/", title="B"), result(url=_URL, title="A"),
+        result(url=_URL + "?id=1"), result(title="Frequently asked questions"),
+        result(title="Frequently asked questions", snippet=EN), result(),
+    ]))  # fmt: skip
+    summary = found.summary
+    assert (summary.results, summary.documents, summary.duplicates, summary.records) == (7, 5, 2, 6)
+    assert summary.pairs == sum(summary.same.values()) + sum(summary.different.values()) + summary.undecided
+    assert summary.same == {"url": 1}
+    assert summary.undecided == 3
+    assert "7 results, 5 documents" in str(summary)
+
+
+def test_a_join_that_would_unite_what_is_proven_different_is_refused_and_counted() -> None:
+    one = result(type="file", ids={"file_id": "F1"}, title="Plan of the year", snippet=EN)
+    two = result(type="file", ids={"file_id": "F2"}, title="Plan of the year", snippet=EN)
+    between = result(type="file", title="Plan of the year", snippet=EN)
+    found = deduplicate(frame([one, between, two]))
+    assert found.summary.refused == 1
+    documents = found.frame["document"].to_list()
+    assert documents[0] == "F1"
+    assert documents[2] == "F2"
+    assert documents[1] in ("F1", "F2")
+
+
+def test_two_that_share_no_key_are_not_joined_by_others() -> None:
+    # The first and the last share no key; the others tie both to the middle one.
+    mail = {"type": "email", "recipients": "b@example.org", "snippet": EN}
+    first = result(subject="Lunch", sender="a@example.org", received="2024-05-06T09:00:00Z", **mail)
+    middle = result(
+        type="email",
+        ids={"message_id": "m"},
+        subject="Lunch",
+        recipients="b@example.org",
+        sender="a@example.org",
+        snippet=EN,
+    )
+    last = result(type="email", ids={"message_id": "m"}, received="2024-05-13T09:00:00Z")
+    found = deduplicate(frame([first, middle, last]))
+    assert found.frame["document"][0] != found.frame["document"][2]
+    assert found.summary.refused == 1
+
+
+def test_two_versions_of_documentation_do_not_meet_through_the_latest() -> None:
+    title = "Install the river tools"
+    urls = [f"https://docs.example/{version}/install" for version in ("v1.2", "v2.0", "latest")]
+    rows = [result(url=url, title=title, snippet=text) for url, text in zip(urls, (EN, OTHER, LONG), strict=True)]
+    one, two, latest = deduplicate(frame(rows)).frame["document"].to_list()
+    assert one != two
+    assert latest in (one, two)
+
+
+def test_an_edition_that_was_also_met_without_its_title_still_joins() -> None:
+    rows = [result(url=f"https://docs.example/{folder}/a", title="Install") for folder in ("latest", "stable")]
+    found = deduplicate(frame([*rows, result(url="https://docs.example/stable/a", snippet=EN)]))
+    assert found.frame["document"].n_unique() == 1
+    assert found.frame["rule"].to_list() == [None, "edition", "url"]
+
+
+def test_an_explanation_names_group_rule_fields_and_confidence() -> None:
+    found = deduplicate(_three())
+    told = found.explain(_URL)
+    assert told.results["row"].to_list() == [0, 2]
+    assert told.pairs.to_dicts() == [
+        {"query_id": "q", "row": 0, "other_row": 2, "same": True, "rule": "url", "confidence": 2.0, "type": "generic",
+         "agreed": ["url"], "differed": []}
+    ]  # fmt: skip
+    assert "rows 0 and 2 of query q: same (2) by url" in str(told)
+
+
+def test_an_explanation_says_why_two_are_not_one() -> None:
+    told = deduplicate(_three()).explain(_URL, "https://example.org/b")
+    assert told.pairs["rule"].unique().to_list() == ["url"]
+    assert not told.pairs["same"].any()
+
+
+def test_a_document_that_is_not_there_cannot_be_explained() -> None:
+    with pytest.raises(InputError, match="no document 'x'"):
+        deduplicate(_three()).explain("x")
+
+
+def test_rows_that_may_be_different_have_documents_of_their_own_beside_others() -> None:
+    """A title alone does not say that two results are one: neither of each other, nor of the document before them."""
+    rows = [result(title="Home"), result(title="Home"), result(title="About"), result(title="About"), result(url=_URL)]
+    for turn in range(len(rows)):
+        found = _documents(*rows[turn:], *rows[:turn])
+        assert len(set(found)) == 5
+        assert found.count(_URL) == 1
+
+
+def test_the_score_agrees_with_counting_by_hand() -> None:
+    rows = frame([result(url=f"https://example.org/{page}") for page in "aabbc"])
+    agreement = deduplicate(rows).score([1, 1, 1, 2, 2])
+    # Found: aa, bb. Given: 3 pairs of the first, 1 of the second. Right: aa.
+    assert (agreement.precision, agreement.recall) == (1 / 2, 1 / 4)
+    assert agreement.f1 == pytest.approx(1 / 3)
+    assert agreement.bcubed_precision == pytest.approx((1 + 1 + 1 / 2 + 1 / 2 + 1) / 5)
+    assert agreement.bcubed_recall == pytest.approx((2 / 3 + 2 / 3 + 1 / 3 + 1 / 2 + 1 / 2) / 5)
+
+
+@pytest.mark.parametrize(
+    ("gold", "precision", "recall", "f1"),
+    [([1, 1, 2, 2, 3], 1, 1, 1), ([1, 1, 3, 2, 2], 1 / 2, 1 / 2, 1 / 2), ([1, 2, 3, 4, 1], 0, 0, 0)],
+)
+def test_a_score_whose_precision_and_recall_are_alike_is_their_f1(
+    gold: list[int], precision: float, recall: float, f1: float
+) -> None:
+    rows = frame([result(url=f"https://example.org/{page}") for page in "aabbc"])
+    agreement = deduplicate(rows).score(gold)
+    assert (agreement.precision, agreement.recall, agreement.f1) == (precision, recall, f1)
+
+
+def test_rows_without_gold_group_are_not_counted() -> None:
+    rows = frame([result(url=_URL), result(url=_URL), result(url=_URL)])
+    assert deduplicate(rows).score([1, None, 1]).results == 2
+    with pytest.raises(InputError, match="one for each row"):
+        deduplicate(rows).score([1])
+
+
+# Bounds.
+
+
+def test_a_site_of_one_title_costs_no_more_than_its_pages() -> None:
+    rows = frame(
+        [
+            result(url=f"https://example.org/{n}", title="The title of the site", snippet=f"text {n}")
+            for n in range(10_000)
+        ]
+    )
+    found = deduplicate(rows)
+    assert found.summary.documents == 10_000
+    assert found.summary.pairs == 0
+    assert not found.summary.skipped
+
+
+def test_what_the_bound_leaves_out_is_said() -> None:
+    rows = frame([result(title="The title of all of them", snippet=f"text number {n} " * 10) for n in range(1_000)])
+    with pytest.warns(GoodgainNotice, match="left pairs uncompared"):
+        found = deduplicate(rows)
+    assert found.summary.pairs <= 10_000
+    (cut,) = found.summary.skipped
+    assert (cut.kind, cut.buckets, cut.pairs) == ("title", 1, 1_000 * 999 // 2 - found.summary.pairs)
+
+
+def test_repeats_are_found_in_a_bucket_that_is_cut() -> None:
+    urls = [f"https://example.org/item?id={n}" for n in range(300)]
+    rows = frame([result(url=url + more, snippet=f"{url} {more}") for url in urls for more in ("", "&x=1", "#a")])
+    with pytest.warns(GoodgainNotice):
+        found = deduplicate(rows, pairs_a_key=1_000)
+    # The parameter x decides nothing and nothing else agrees; the fragment is the same item.
+    assert found.summary.documents == 600

@@ -1,0 +1,143 @@
+"""`convert --outcomes` writes what logs record: scores, rewards and feedback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodgain.logs.traces.recorded_outcomes import find_outcomes
+from tests.support.command import run_command
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+CHAT = [
+    {"role": "user", "content": "What is BM25?"},
+    {
+        "role": "assistant",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
+]
+
+
+def convert(log: Path, folder: Path) -> list[dict[str, Any]]:
+    outcomes = folder / "outcomes.jsonl"
+    done = run_command("convert", log, "-o", folder / "agent.run", "--outcomes", outcomes)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in outcomes.read_text(encoding="utf-8").splitlines()]
+
+
+def _score_inspect(log: Any) -> None:
+    del log["samples"][1:]  # the other epoch
+    log["samples"][0]["scores"] = {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}
+
+
+def _score_langsmith(tree: Any) -> None:
+    (tree[0] if isinstance(tree, list) else tree)["feedback_stats"] = {
+        "match": {"n": 1, "avg": 1.0},
+        "style": {"avg": 0.5},
+    }
+
+
+def _score_langfuse(session: Any) -> None:
+    scores = [{"name": "match", "value": 1, "dataType": "BOOLEAN"}, {"name": "style", "value": 0.5}, {"name": "x"}]
+    session["traces"][-1]["scores"] = scores
+
+
+def _score_mlflow(traces: Any) -> None:
+    (traces[-1] if isinstance(traces, list) else traces)["info"]["assessments"] = [
+        {"assessment_name": "match", "feedback": {"value": True}},
+        {"assessment_name": "style", "feedback": {"value": "0.5"}},
+        {"assessment_name": "expected", "expectation": {"value": "a text"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "score"),
+    [
+        ("inspect_ai/log.json", _score_inspect),
+        ("langsmith/tree.json", _score_langsmith),
+        ("langfuse/story.json", _score_langfuse),
+        ("mlflow/story.json", _score_mlflow),
+    ],
+)
+def test_scores_of_a_log_become_numbers_of_its_query(
+    fixture: str, score: Callable[[Any], None], tmp_path: Path
+) -> None:
+    log = json.loads((FIXTURES / fixture).read_text(encoding="utf-8"))
+    score(log)
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    first, *_ = convert(path, tmp_path)
+    assert (first["match"], first["style"], first["system"]) == (1.0, 0.5, "agent")
+    assert first["query_id"] in (tmp_path / "agent.run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"reward": 1}, {"reward": 1.0}),  # tau-bench
+        ({"reward_info": {"reward": 0.0, "db_check": {}}}, {"reward": 0.0}),  # tau2-bench
+        ({"verifier_result": {"rewards": {"reward": 1.0}}}, {"reward": 1.0}),  # Harbor
+        ({"judge_result": {"correct": False}}, {"correct": 0.0}),  # BrowseComp-Plus
+        ({"annotations": [{"name": "Correctness", "result": {"score": 1, "label": "correct"}}]}, {"Correctness": 1.0}),
+        ({"eval.Correctness.score": 0.5}, {"Correctness": 0.5}),  # Phoenix
+        ({"scores": {"a": {"value": "P"}, "b": "N", "c": "words", "d": None, "e": [1]}}, {"a": 0.5, "b": 0.0}),
+        ({"scores": 3, "feedback": {"x": 1}, "reward": "nan"}, {}),
+        ([1, 2], {}),
+    ],
+)
+def test_what_counts_as_an_outcome(record: Any, expected: dict[str, float]) -> None:
+    assert find_outcomes(record) == expected
+
+
+def test_outcomes_of_several_systems_go_into_compare(tmp_path: Path) -> None:
+    for system, rewards in (("old", (0, 1, 0)), ("new", (1, 1, 0))):
+        lines = [{"task_id": f"q{k}", "messages": CHAT, "reward": reward} for k, reward in enumerate(rewards)]
+        (tmp_path / f"{system}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    logs = [f"{name}={tmp_path / name}.jsonl" for name in ("old", "new")]
+    outcomes = tmp_path / "outcomes.parquet"
+    done = run_command(
+        "convert", *logs, "-o", tmp_path / "{system}.run", "--outcomes", outcomes, "--query-id", "/task_id"
+    )
+    assert done.returncode == 0, done.stderr
+    frame = pl.read_parquet(outcomes).sort("system", "query_id")
+    assert frame.columns == ["query_id", "system", "replicate", "reward"]
+    assert frame["reward"].to_list() == [1, 1, 0, 0, 1, 0]
+    (tmp_path / "qrels.txt").write_text("q0 0 d1 2\nq1 0 d1 2\nq2 0 d1 2\n", encoding="utf-8")
+    runs = tmp_path / "old.run", tmp_path / "new.run"
+    compared = run_command("compare", tmp_path / "qrels.txt", *runs, "-m", "CG", "--outcomes", outcomes, "-o", "json")
+    assert compared.returncode == 0, compared.stderr
+    assert json.loads(compared.stdout)["pairs"][1]["difference"] == pytest.approx(1 / 3)
+
+
+def test_epochs_are_replicates(tmp_path: Path) -> None:
+    log = json.loads((FIXTURES / "inspect_ai/log.json").read_text(encoding="utf-8"))
+    sample = log["samples"][0]
+    log["samples"] = [sample | {"epoch": k, "scores": {"match": {"value": word}}} for k, word in ((1, "C"), (2, "I"))]
+    (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
+    done = run_command(
+        "convert", tmp_path / "log.json", "-o", tmp_path / "{system}.run", "--outcomes", tmp_path / "outcomes.jsonl"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(row["system"], row["replicate"], row["match"]) for row in rows] == [
+        ("mock_model", "1", 1.0),  # the names of the files mock_model.1.run and mock_model.2.run
+        ("mock_model", "2", 0.0),
+    ]
+
+
+def test_a_log_without_outcomes_is_noticed(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"task_id": "q", "messages": CHAT}), encoding="utf-8")
+    done = run_command("convert", log, "-o", tmp_path / "a.run", "--outcomes", tmp_path / "outcomes.jsonl")
+    assert done.returncode == 0
+    assert "the logs record no scores, rewards or feedback" in done.stderr
+    assert (tmp_path / "outcomes.jsonl").read_text(encoding="utf-8") == ""

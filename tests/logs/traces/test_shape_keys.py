@@ -1,0 +1,216 @@
+"""By shape: when the keys of an object are the ids of queries, when they name the parts of one, and when a notice asks."""
+
+# ruff: noqa: E501  # cases are easier to read one a line
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from goodgain.errors import GoodgainNotice
+from goodgain.logs.traces import convert_traces, read_traces
+from tests.cli.test_command_line import goodgain
+
+
+def _calls(*doc_ids: str) -> list[dict[str, Any]]:
+    return [
+        {"tool": "search", "arguments": {"query": f"about {name}"}, "output": json.dumps([{"doc_id": name}])}
+        for name in doc_ids
+    ]
+
+
+def _user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+_SYSTEM = {"role": "system", "content": "Be good."}
+_KNOWN = {"role": "assistant", "content": "I know it."}
+
+
+class _Converted(NamedTuple):
+    run: dict[str, list[str]]
+    queries: int
+    without_search: int
+    notices: list[str]
+
+
+def _convert(folder: Path, value: Any, **options: Any) -> _Converted:
+    """Convert a log; the run is query id -> the documents of its iterations."""
+    (folder / "log.json").write_text(json.dumps(value))
+    with warnings.catch_warnings(record=True, action="always", category=GoodgainNotice) as given:
+        done = convert_traces(folder / "log.json", folder / "a.run", format="shape", iteration="call", **options)
+    run: dict[str, list[str]] = {}
+    for line in (folder / "a.run").read_text().splitlines():
+        query_id, iteration, doc_id, *_ = line.split()
+        if iteration != "-":  # a query that never searched
+            run.setdefault(query_id, []).append(doc_id)
+    return _Converted(run, done.summary.traces, done.summary.without_search, [str(one.message) for one in given])
+
+
+def _record(number: int, **more: Any) -> dict[str, Any]:
+    return {"question": f"what {number}", "steps": _calls(f"a{number}", f"b{number}"), **more}
+
+
+_BY_ID = {
+    "records": lambda k: _record(k),
+    "records without a question": lambda k: {"steps": _calls(f"a{k}", f"b{k}")},
+    "records with messages": lambda k: {"messages": [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")]},
+    "records with both": lambda k: {"question": f"what {k}", "messages": [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")]},
+    "records with steps of calls": lambda k: {"steps": [{"query": name, "calls": _calls(name)} for name in (f"a{k}", f"b{k}")]},
+    "lists of messages": lambda k: [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
+    "two system messages": lambda k: [_SYSTEM, _SYSTEM, _user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
+    "a fixed first message": lambda k: [_user("Use the tools."), _user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
+    "only fixed messages": lambda k: [_user("Answer the task in the file."), *_calls(f"a{k}", f"b{k}")],
+    "lists of calls": lambda k: _calls(f"a{k}", f"b{k}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _BY_ID)
+@pytest.mark.parametrize("around", [None, "results"])
+def test_records_under_query_ids_are_queries_in_every_form(kind: str, around: str | None, tmp_path: Path) -> None:
+    log: Any = {f"q{number}": _BY_ID[kind](number) for number in (0, 1)}
+    done = _convert(tmp_path, {"model": "m", around: log} if around else log)
+    assert done == ({"q0": ["a0", "b0"], "q1": ["a1", "b1"]}, 2, 0, [])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("question-7", "question-12"),
+        ("5a8b57f25542995d1e6f1371", "5ae2070a5542994d89d5b313"),
+        ("2hop__482757_12019", "2hop__129292_160545"),
+        ("b7c1f9e2-5d0a-4c8e-9b39-0f5a6f7d1e22", "0d9e4c11-2f7b-4b6a-8f0e-7c3a5b2d9e10"),
+        ("17", "1266"),
+    ],
+)
+def test_numbers_and_hashes_are_query_ids(ids: tuple[str, str], tmp_path: Path) -> None:
+    done = _convert(tmp_path, {name: {"steps": _calls(f"d{name}")} for name in ids})
+    assert done == ({name: [f"d{name}"] for name in ids}, 2, 0, [])
+
+
+@pytest.mark.parametrize("keys", [("alpha", "beta"), ("0", "1"), ("hotpot_1", "hotpot_2")])
+def test_records_under_any_key_are_queries_by_their_different_questions(keys: tuple[str, str], tmp_path: Path) -> None:
+    first, second = keys
+    for records in (
+        [_record(1), _record(2)],
+        [[_user("Who?"), *_calls("a1", "b1")], [_user("What?"), *_calls("a2", "b2")]],
+        [[_SYSTEM, _SYSTEM, _user("Who?"), *_calls("a1", "b1")], [_SYSTEM, _SYSTEM, _user("What?"), *_calls("a2", "b2")]],
+        [[_user("Go."), _user("Who?"), *_calls("a1", "b1")], [_user("Go."), _user("What?"), *_calls("a2", "b2")]],
+    ):  # fmt: skip
+        done = _convert(tmp_path, dict(zip(keys, records, strict=True)))
+        assert done == ({first: ["a1", "b1"], second: ["a2", "b2"]}, 2, 0, [])
+
+
+def test_queries_that_never_searched_keep_their_ids_and_count(tmp_path: Path) -> None:
+    """Also if only one of all queries searched."""
+    one = {"q0": [_user("what 0"), _KNOWN], "q1": [_user("what 1"), *_calls("a", "b")], "q2": [_user("what 2"), _KNOWN]}
+    assert _convert(tmp_path, one) == ({"q1": ["a", "b"]}, 3, 2, [])
+    records = {"q0": {"steps": []}, "q1": {"steps": _calls("a")}, "q2": {"error": "out of memory"}, "notes": {"x": 1}}
+    *counts, (said,) = _convert(tmp_path, records)
+    assert counts == [{"q1": ["a"]}, 3, 2]
+    assert "of 1 traces that they broke off" in said, "the record with an error"
+    asked = {"a": _record(0), "b": _record(1), "c": _record(2, steps=[])}
+    assert _convert(tmp_path, asked) == ({"a": ["a0", "b0"], "b": ["a1", "b1"]}, 3, 1, [])
+    with_ids = {"x": _record(0, question_id="x"), "y": _record(1, question_id="y", steps=[])}
+    assert _convert(tmp_path, with_ids) == ({"x": ["a0", "b0"]}, 2, 1, [])
+
+
+def test_objects_beside_a_record_are_not_queries(tmp_path: Path) -> None:
+    log = {"record": _record(0, task_id="t"), "task": {"task_id": "t", "question": "what 0"}, "eval": {"task": "x"}}
+    assert _convert(tmp_path, log) == ({"t": ["a0", "b0"]}, 1, 0, [])
+
+
+def test_convert_names_the_queries_by_their_keys(tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"q0": [_user("what 0"), _KNOWN], "q1": _record(1)["steps"], "q2": []}))
+    _, said = goodgain("convert", log, "--format", "shape", "--iteration", "call", "-o", tmp_path / "a.run")
+    assert "3 traces in 1 file" in said
+    assert "queries that never searched: 2" in said
+    assert [line.split()[0] for line in (tmp_path / "a.run").read_text().splitlines()] == ["q0", "q1", "q1", "q2"]
+
+
+_PARTS = {
+    "steps that are calls": {"step1": _calls("a")[0], "step2": _calls("b")[0]},
+    "steps with calls": {"step1": {"calls": _calls("a")}, "step2": {"calls": _calls("b")}},
+    "lists of steps": {"round_1": _calls("a"), "round_2": _calls("b")},
+    "thoughts": {"q1": {"thought": "x", "calls": _calls("a")}, "q2": {"thought": "y", "calls": _calls("b")}},
+    "agents": {"agent_a": {"calls": _calls("a")}, "planner": {"calls": _calls("b")}},
+    "a judge": {"agent": [_user("Who?"), *_calls("a", "b")], "judge": [_user("Is this right?"), _KNOWN]},
+    "ids of calls": {"call_1a2b3c": _calls("a")[0], "call_9f8e7d": _calls("b")[0]},
+    "positions": {"0": _calls("a")[0], "1": _calls("b")[0]},
+    "fields": {"searches": _calls("a"), "fetches": _calls("b")},
+    "a tree": {
+        "1f9c2233": {"parent": None, "children": ["1f9c2244"], "calls": _calls("a")},
+        "1f9c2244": {"parent": "1f9c2233", "children": [], "calls": _calls("b")},
+    },
+    "a question around them": {"question": "All?", "parts": {"q0": {**_record(0), "steps": _calls("a")}, "q1": {**_record(1), "steps": _calls("b")}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _PARTS)
+def test_keys_of_steps_and_agents_are_one_query(kind: str, tmp_path: Path) -> None:
+    assert _convert(tmp_path, _PARTS[kind]) == ({"log": ["a", "b"]}, 1, 0, [])
+
+
+_DOUBTFUL = {
+    "records with one field": {"a": {"steps": _calls("a")}, "b": {"steps": _calls("b")}},
+    "numbers": {"hotpot_1": _calls("a"), "hotpot_2": _calls("b")},
+    "a call each": {"q1": _calls("a")[0], "q2": _calls("b")[0]},
+    "times": {"2024-05-01 10:00": {"calls": _calls("a")}, "2024-05-01 10:07": {"calls": _calls("b")}},
+    "positions": {"0": {"steps": _calls("a")}, "1": {"steps": _calls("b")}},
+    "steps with questions": {"step1": {**_record(1), "steps": _calls("a")}, "step2": {**_record(2), "steps": _calls("b")}},
+    "agents with messages": {"planner": [_user("Plan."), *_calls("a")], "researcher": [_user("Search."), *_calls("b")]},
+    "runs of a question": {"task_1": {"question": "Who?", "steps": _calls("a")}, "task_2": {"question": "Who?", "steps": _calls("b")}},
+    "systems": {"gpt-4o-2024-08-06": {"steps": _calls("a")}, "claude-20241022": {"steps": _calls("b")}},
+    "a task around them": {"task": "hotpotqa", "all": {"q0": {"steps": _calls("a")}, "q1": {"steps": _calls("b")}}},
+    "one that searched": {"alpha": [_user("Who?"), *_calls("a", "b")], "beta": [_user("What?"), _KNOWN]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _DOUBTFUL)
+def test_where_nothing_decides_the_keys_are_one_query_and_a_notice_names_them(kind: str, tmp_path: Path) -> None:
+    done = _convert(tmp_path, _DOUBTFUL[kind])
+    assert (done.run, done.queries) == ({"log": ["a", "b"]}, 1)
+    (notice,) = done.notices
+    keys = list(_DOUBTFUL[kind].get("all", _DOUBTFUL[kind]))
+    assert notice.startswith(f"the keys {keys[0]!r}, {keys[1]!r} in {tmp_path / 'log.json'}")
+    confirmed = _convert(tmp_path, _DOUBTFUL[kind], query_id="mine")
+    assert confirmed == ({"mine": ["a", "b"]}, 1, 0, [])
+
+
+def test_the_notice_on_doubtful_keys_says_what_to_do_and_comes_once(tmp_path: Path) -> None:
+    for name in ("x", "y", "z"):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"results": _DOUBTFUL["numbers"] | {"hotpot_3": [], "hotpot_4": []}})
+        )
+    _, said = goodgain("convert", tmp_path, "--format", "shape", "--iteration", "call", "-o", tmp_path / "a.run")
+    assert (
+        f"notice: the keys 'hotpot_1', 'hotpot_2', 'hotpot_3', ... in {tmp_path / 'x.json'}, at /results may be query ids, but "
+        "their calls count as one query, in 3 objects. If they are, write one record per line, with a field query_id; "
+        "if not, confirm with --query-id.\n" in said
+    )
+
+
+def test_the_remedies_of_the_notice_on_doubtful_keys_work(tmp_path: Path) -> None:
+    lines = [{"query_id": name, "calls": calls} for name, calls in _DOUBTFUL["numbers"].items()]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_traces(path, format="shape", iteration="call")["query_id"].to_list() == ["hotpot_1", "hotpot_2"]
+
+
+def test_lists_of_records_under_keys_are_queries_by_the_records(tmp_path: Path) -> None:
+    """The keys name parts of the data."""
+    for keys in (("train", "test"), ("batch_001", "batch_002")):
+        log = {keys[0]: [_record(0), _record(1)], keys[1]: [_record(2)]}
+        done = _convert(tmp_path, log)
+        assert (done.queries, sorted(done.run), done.notices) == (3, ["log-1", "log-2", "log-3"], [])
+
+
+@pytest.mark.parametrize("key", ["q" * 1000, "1" * 5000, "7" * 100_000 + "x", "\n1 2 3", "1" + "-a" * 100_000])
+def test_malicious_keys_take_no_time(key: str, tmp_path: Path) -> None:
+    done = _convert(tmp_path, {key: _calls("a"), f"{key}2": _calls("b")})
+    assert sum(map(len, done.run.values())) == 2

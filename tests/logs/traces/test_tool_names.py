@@ -1,0 +1,133 @@
+"""Which tools are searches: every name of tools in use has its decision, and the summary shows the decision on each."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from goodgain.logs.traces.tools import decide_tool, is_search_tool
+from tests.support.command import run_command
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+#: The names seen in logs and libraries, by what they are, written down by hand from what is known of each tool.
+WEB = """
+    WebSearch web_search web_search_preview google_web_search google_search tavily_search tavily_search_results_json
+    tavily_answer brave_search brave_web_search brave_news_search brave_local_search brave_place_search brave_llm_context
+    web_search_exa web_search_advanced_exa deep_search_exa people_search_exa linkedin_search_exa company_research_exa
+    metaphor_search_results_json duckduckgo_search duckduckgo_results_json google_serper google_serper_results_json
+    bing_search bing_search_results_json searx_search searx_search_results searchapi searchapi_results_json jina_search
+    you_search mojeek_search dataforseo_api_search asknews_search reddit_search youtube_search firecrawl_search
+    firecrawl_research_search_papers perplexity_search web.run web__run webrun browser.search
+    websearch tavily bing brave exa
+"""
+SCHOLAR = "google_scholar arxiv wikipedia wikidata pub_med wikipedia_search"
+CORPUS = """
+    file_search local_knowledge_base_retrieval VertexAiSearchTool retriever retrieve rag_query vector_search
+    query_knowledge_base
+"""
+#: They search, and answer in prose: their results cannot be read, which is an error rather than a query without search.
+PROSE = "perplexity_ask perplexity_research perplexity_reason tavily_research brave_summarizer"
+CODE = """
+    Grep Glob LSP grep_search search_file_content glob get_code_context_exa codebase_search ripgrep search_files
+"""
+FETCH = """
+    WebFetch web_fetch fetch visit visit_webpage open_page open_url get_document tavily_extract get_content read_page
+    tavily_crawl firecrawl_scrape firecrawl_crawl firecrawl_extract crawling_exa web_fetch_exa read_url scrape crawl browse
+    extract download url_context browser.open
+"""
+#: They act inside a page that is open, or list the addresses of a site.
+IN_PAGES = "find_in_page click scroll screenshot tavily_map firecrawl_map"
+OTHER = """
+    ToolSearch tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace search_memory
+    load_memory brave_image_search brave_video_search search_gmail messages_search events_search single_flight_search
+    google_trends google_finance Task Agent python_interpreter final_answer final_result firecrawl_search_feedback
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "decision"),
+    [
+        (WEB, "search"), (SCHOLAR, "search"), (CORPUS, "search"), (PROSE, "search"), (CODE, "search of code"),
+        (FETCH, "open"), (IN_PAGES, "not a search"), (OTHER, "not a search"),
+    ],
+)  # fmt: skip
+def test_every_name_in_use_has_its_decision(names: str, decision: str) -> None:
+    found = {name: decide_tool(name) for name in names.split()}
+    assert found == dict.fromkeys(names.split(), decision)
+    served = {name: decide_tool(f"mcp__any-server__{name}") for name in names.split()}
+    assert served == dict.fromkeys(names.split(), decision), "a server before the name changes nothing"
+    upper = {name: decide_tool(name.upper()) for name in names.split()}
+    assert upper == dict.fromkeys(names.split(), decision), "names are compared in lower case"
+
+
+def test_names_that_tools_of_both_kinds_have_have_a_decision() -> None:
+    by_context = {"file_search": True, "search": True, "query": False, "lookup": False, "deep_research": False}
+    assert {name: is_search_tool(name) for name in by_context} == by_context
+
+
+def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
+    words = {
+        "search_our_wiki": True, "acmeRetrieval": True, "mcp__acme-search__get_page": False, "research": False,
+        "open_search": False, "find_search_results": False, "searchMemories": False, "": False, "42": False,
+    }  # fmt: skip
+    assert {name: is_search_tool(name) for name in words} == words
+    opens = {
+        "fetch_web_page": True, "openLink": True, "mcp__acme__read_document": True, "browse_site": True, "open_mail": False,
+        "search_and_open_page": False, "read_file": False, "page_screenshot": False, "browser_click": False,
+    }  # fmt: skip
+    assert {name: decide_tool(name) == "open" for name in opens} == opens
+
+
+def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_nothing_is_written(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes((FIXTURES / "jsonl" / "story.jsonl").read_bytes())
+    for tools in (["web_lokup"], "web_lokup", ["a", "b"]):
+        with pytest.raises(gg.InputError, match=r"no tool in these logs is called .*; they call search"):
+            gg.read_traces(log, tools=tools)
+    with pytest.raises(gg.InputError, match="no tool in these logs is called"):
+        gg.convert_traces(log, tmp_path / "agent.run", tools=["web_lokup"])
+    assert not (tmp_path / "agent.run").exists()
+    assert gg.read_traces(log, tools=["search", "web_lokup"]).height == gg.read_traces(log, tools=["search"]).height
+
+
+def test_several_tools_can_be_named_with_commas(tmp_path: Path) -> None:
+    log = FIXTURES / "jsonl" / "story.jsonl"
+    for number, tools in enumerate((["--tools", "search, other"], ["--tools", "other", "--tools", "search"])):
+        assert run_command("convert", log, "-o", tmp_path / f"{number}.run", *tools).returncode == 0
+    assert (tmp_path / "0.run").read_bytes() == (tmp_path / "1.run").read_bytes() != b""
+
+
+def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.jsonl").write_text(
+            (FIXTURES / "jsonl" / "story.jsonl").read_text().replace('"query_id": "', f'"query_id": "{name}-')
+        )
+    with pytest.warns(gg.GoodgainNotice, match="the logs name no system, so all of them are one run"):
+        gg.convert_traces([tmp_path / "old.jsonl", tmp_path / "new.jsonl"], tmp_path / "{system}.run")
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_told"), [("task", True), ("transfer_to_researcher", True), ("handoff", True), ("create_task", False)]
+)
+def test_a_query_without_a_search_that_hands_work_to_another_agent_is_told(
+    tool: str, is_told: bool, tmp_path: Path
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    search = {"id": "s", "type": "function", "function": {"name": "web_search", "arguments": '{"query": "x"}'}}
+    for calls, with_search in (([call], False), ([call, search], True)):
+        answers = [
+            {"role": "tool", "tool_call_id": one["id"], "content": '[{"url": "https://a.org"}]'} for one in calls
+        ]
+        asked = [{"role": "user", "content": "What?"}, {"role": "assistant", "content": None, "tool_calls": calls}]
+        path = tmp_path / f"{with_search}.json"
+        path.write_text(json.dumps([*asked, *answers, {"role": "assistant", "content": "So."}]))
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            gg.read_traces(path)
+        told = [str(one.message) for one in given if "hand work to another agent" in str(one.message)]
+        assert len(told) == (is_told and not with_search), told
