@@ -45,7 +45,9 @@ def test_every_public_name_has_an_example() -> None:
     named = {name: value for name, value in public.items() if inspect.isclass(value) or inspect.isfunction(value)}
     assert [name for name, value in named.items() if ">>> " not in (inspect.getdoc(value) or "")] == ["label"]
     measures = (make_reference.FOLDER / "measures.md").read_text(encoding="utf-8")
-    assert [name for name in public.keys() - named.keys() - {"__version__", "plots"} if f"### {name}\n" not in measures] == []
+    assert [
+        name for name in public.keys() - named.keys() - {"__version__", "plots"} if f"### {name}\n" not in measures
+    ] == []
 
 
 def test_the_example_of_label_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
