@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -16,13 +17,12 @@ from goodgain.schema import BLANKS, COMMENT, EMPTY_DOC, Table
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-_END = b"\n"
 #: White space between the fields of a line of text.
-WHITE = BLANKS.encode().replace(_END, b"")
+WHITE = BLANKS.encode().replace(b"\n", b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
-#: How many of the rows left out a notice names.
-SHOWN_PLACES = 5
+#: A notice names so many of the rows left out.
+_SHOWN_PLACES = 5
 
 
 def quote(line: str) -> str:
@@ -31,28 +31,23 @@ def quote(line: str) -> str:
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
 
 
-def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
+def number_lines(content: Content, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, without line ends, with their numbers in the file."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
-        if stripped := line.strip(WHITE + _END):
+        if (comments or not line.startswith(COMMENT_BYTES)) and (stripped := line.strip(WHITE + b"\n")):
             yield number, stripped
 
 
-def number_rows(content: Content) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of TREC text as `number_lines` does: the lines that are neither blank nor comments."""
-    for number, line in enumerate(content.lines(), start=content.before + 1):
-        if not line.startswith(COMMENT_BYTES) and (stripped := line.strip(WHITE + _END)):
-            yield number, stripped
+#: The rows of TREC text: lines that are neither blank nor comments.
+number_rows = partial(number_lines, comments=False)
 
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Rows of a frame, a dict or an iterable, named by their position.
+    """Rows of a frame, a dict or an iterable. Errors name a row by its position in `label`.
 
-    Attributes:
-        label: what errors call the source.
-        rows: the position of each row in the source; None if no row was left out.
-        counting: how errors describe the counting of positions; empty if they count from 0.
+    `rows` has the position of each row; None if no row was left out. `counting` tells the reader where positions begin, if
+    not at 0.
     """
 
     label: str
@@ -60,24 +55,19 @@ class FrameRows:
     counting: str = ""
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        """Name a row by its position, and quote its values."""
         number = self.rows[row] if self.rows is not None else row
         text = f"{self.label}{', ' * bool(self.counting)}{self.counting}, row {number}"
         return f"{text} {quote(str(values))}" if values else text
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
-        """Return the source of these rows only."""
         return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of text. Lines are counted only for an error.
+    """Rows that are lines of text. Only an error counts lines.
 
-    Attributes:
-        label: what errors call the file.
-        content: the text.
-        lines: the line number of each row; None if every row of the TREC text (`number_rows`) is kept.
+    `lines` has the line number of each row; None if every row of the TREC text (`number_rows`) is kept.
     """
 
     label: str
@@ -85,7 +75,6 @@ class TextLines:
     lines: Sequence[int] | None = None
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        """Name the line that became this row, and quote it."""
         numbered = number_rows if self.lines is None else number_lines
         for index, (number, line) in enumerate(numbered(self.content)):
             if (number == self.lines[row]) if self.lines is not None else (index == row):
@@ -105,13 +94,9 @@ FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class ReadTable(NamedTuple):
-    """The columns of a table.
+    """The requested columns of a table under our names, the source of its rows, and the names of all its columns.
 
-    Attributes:
-        frame: the requested columns under our names. Those of CSV, TSV and JSON Lines have the requested types, those of
-            Parquet and Arrow their own.
-        rows: how errors name its rows.
-        names: the names of all columns of the source.
+    Columns of CSV, TSV and JSON Lines have the requested types; columns of Parquet and Arrow keep their types.
     """
 
     frame: pl.DataFrame
@@ -133,10 +118,8 @@ def check_rows(
 ) -> tuple[Any, RowSource]:
     """Return a table, in memory or lazy, without bad rows, and the source of its rows.
 
-    Args:
-        frame: the table; its column `row`, if any, is the position of each row in the source.
-        errors: `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option.
-        show: whether errors quote the row; the names of judges are never shown.
+    `errors` is `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option. A column
+    `row` is the position of each row in the source. Without `show`, errors quote no row: it may name a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
@@ -162,10 +145,10 @@ def check_rows(
             f"{place} {_describe(bad_rows.head(1), problems)}; correct the {unit}{name_alternative(errors, unit)}"
         )
     places = []
-    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), SHOWN_PLACES))):
+    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), _SHOWN_PLACES))):
         place = rows.locate(one.get_column("row").item()).removeprefix(f"{rows.label}, ")
         places.append(f"{place} ({_describe(one, problems)})")
-    warn_of_skipped(rows.label, len(bad_rows), places, unit)
+    _warn_of_skipped(rows.label, len(bad_rows), places, unit)
     kept = indexed.filter(~wrong)
     return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
 
@@ -185,21 +168,16 @@ def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
 
 
 def name_alternative(errors: str | None, unit: str = "row") -> str:
-    """Return the alternative to correcting a row; `errors` is None if the caller has no such option."""
     return ", or remove it" if errors is None else f", or leave such {unit}s out with {spell('errors', 'skip')}"
 
 
-def warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
-    """Give one notice of the rows left out: how many, and the places of the first."""
+def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
     first = "the first: " if count > len(places) else ""
     notice(f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
 
 
 class BadLines:
-    """The bad lines of a file: the first raises an error, or all are left out and reported.
-
-    `errors` is `raise` or `skip`; None if the caller has no such option.
-    """
+    """Raises an error for the first bad line of a file, or counts bad lines for one notice (`errors="skip"`)."""
 
     def __init__(self, label: str, content: Content, errors: str | None) -> None:
         self._label = label
@@ -215,19 +193,18 @@ class BadLines:
             place = TextLines(self._label, self._content, [number]).locate(0)
             raise InputError(f"{place} {wrong}; {remedy}{option}")
         self._count += 1
-        if len(self._places) < SHOWN_PLACES:
+        if len(self._places) < _SHOWN_PLACES:
             self._places.append(f"line {number} ({wrong})")
 
     def report(self) -> None:
         """Give one notice, if any line was left out."""
         if self._count:
-            warn_of_skipped(self._label, self._count, self._places, "line")
+            _warn_of_skipped(self._label, self._count, self._places, "line")
 
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
     """Return the faults to look for in a row: a missing id or number, or a number that is not finite."""
-    problems: list[Problem] = []
-    numbers: list[Problem] = []
+    problems, numbers = list[Problem](), list[Problem]()
     for name, dtype in frame.collect_schema().items():
         if dtype.is_numeric() and name != "iteration":
             wrong = nw.lit(False) if name in table.nullable else nw.col(name).is_null()

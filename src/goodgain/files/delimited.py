@@ -26,13 +26,9 @@ _LIKE_COMPRESSED = (b"\x1f", b"x", b"\x28", BOM)
 
 
 class Cells(NamedTuple):
-    """The values of a file with a header, as text.
+    """The names and values of a file with a header, as text without blanks around.
 
-    Attributes:
-        names: the names in the header, without white space around.
-        frame: the values without blanks around, null if empty; a column `0`, `1`, ... for each name.
-        rows: how errors name its rows.
-        separator: the sign between the values.
+    An empty value is null. The columns of the frame are `0`, `1`, ...: names may repeat.
     """
 
     names: list[str]
@@ -55,10 +51,9 @@ def read_names(line: str, separator: str, path: Path) -> list[str]:
 
 
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
-    """Read the values of a CSV or TSV file, without the blanks around them. TSV has no quoting.
+    """Read the values of a CSV or TSV file. TSV has no quoting. Rows without any value are left out.
 
-    A line with fewer or more values than the header raises; `errors="skip"` leaves it out and reports it (None if the
-    caller has no such option). Rows without any value are left out.
+    A line with fewer or more values than the header raises an error; `errors="skip"` leaves it out with a notice.
     """
     whole = content.data
     text = whole[_BLANK_LINES.match(whole).end() :]  # type: ignore[union-attr]  # it matches everything
@@ -96,7 +91,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 
 
 def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
-    """Return the values of a text, or what is wrong with it."""
+    """Return the values of a text, or the fault of the text."""
     try:
         return parse_text(text, separator=separator, quote_char='"' if separator == "," else None, infer_schema=False)
     except pl.exceptions.PolarsError as error:
@@ -104,14 +99,14 @@ def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
 
 
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame:
-    """Call `polars.read_csv`, which would unpack a text that begins like compressed data, without any limit."""
+    """Call `polars.read_csv`, but never let it unpack a text that begins like compressed data: unpacking has no limit."""
     return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Report to `bad` the lines with more or fewer values than the header, and return the text without them.
+    """Report the lines with more or fewer values than the header to `bad`, and replace them by blank values.
 
-    Blank values replace each of these lines: later rows keep their numbers.
+    Later rows keep their numbers.
     """
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
@@ -133,10 +128,8 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
 
 
 def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:
-    """Return the columns of a table from the cells of a CSV or TSV file; the other arguments are those of `read_table`."""
-    names = cells.names
-    rows: RowSource = cells.rows
-    found = find(names)
+    """Return the columns of a table from the cells of a CSV or TSV file; `read_table` describes the other arguments."""
+    names, rows, found = cells.names, cells.rows, find(cells.names)
     for name in found:
         if names.count(name) > 1:
             raise InputError(f"{rows.label}: has two columns {name!r}. Rename or remove one")
@@ -144,18 +137,16 @@ def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, e
     numbers = [name for name in frame.columns if types[name] != pl.String]
     check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), cells.separator, rows)
     values = [pl.col(name).str.strip_chars().cast(types[name], strict=False) for name in numbers]
-    frame = frame.with_columns(*(pl.col(name).alias(f"{name} as text") for name in numbers), *values)
+    as_text = {name: f"{name} as text" for name in numbers}
+    frame = frame.with_columns(*(pl.col(name).alias(text) for name, text in as_text.items()), *values)
     problems = [
-        (
-            nw.col(name).is_null() & ~nw.col(f"{name} as text").is_null(),
-            f"has the {name} {{{name} as text}}, which is not a number",
-        )
-        for name in numbers
+        (nw.col(name).is_null() & ~nw.col(text).is_null(), f"has the {name} {{{text}}}, which is not a number")
+        for name, text in as_text.items()
     ]
-    if problems:
-        checked, rows = check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
-        frame = checked.to_native().drop(f"{name} as text" for name in numbers)
-    return ReadTable(frame, rows, names)
+    if not problems:
+        return ReadTable(frame, rows, names)
+    checked, kept = check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
+    return ReadTable(checked.to_native().drop(as_text.values()), kept, names)
 
 
 def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:

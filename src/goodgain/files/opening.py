@@ -12,6 +12,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -73,14 +74,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_path(path: Any, what: str) -> Path:
-    """Check that an argument is a path, and return it."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"{what} is a {type(path).__name__}; give the path of a file")
     return Path(path)
 
 
 def plain_name(name: str) -> str:
-    """The name of a file without `.gz` or `.zst`.
+    """Return the name of a file without `.gz` or `.zst`.
 
     >>> plain_name("agent.run.GZ")
     'agent.run'
@@ -90,7 +90,7 @@ def plain_name(name: str) -> str:
 
 
 def stem(path: Path) -> str:
-    """The name of a file without its endings (`.gz` and `.zst` too): the default name of a system."""
+    """Return the name of a file without endings (`.gz` and `.zst` too): the default name of a system."""
     return Path(plain_name(as_text(path.name))).stem
 
 
@@ -109,7 +109,7 @@ def as_text(name: str) -> str:
 
 
 def container(path: Path) -> str:
-    """The kind of a file by its name: `text`, `jsonl`, `parquet` or `arrow`."""
+    """Return the kind of a file by its name: `text`, `jsonl`, `parquet` or `arrow`."""
     return _CONTAINERS.get(Path(plain_name(path.name)).suffix.lower(), "text")
 
 
@@ -119,7 +119,7 @@ def separator_by_name(path: Path) -> str | None:
 
 
 def compression_of(begin: bytes) -> str | None:
-    """`gz` or `zst` by the first four bytes of a file, else None."""
+    """Return `gz` or `zst` by the first four bytes of a file, else None."""
     if begin.startswith(_GZIP):
         return "gz"
     return "zst" if begin.startswith(_ZSTD) else None
@@ -144,7 +144,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a `gz` or `zst` file, limited by its size: some files are decompression bombs."""
+    """Open the decompressed bytes of a `gz` or `zst` file, limited by `size`: some files are decompression bombs."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else _Pieces(_unpack_zst(file))
     with content, BufferedReader(_Pieces(_limit_size(content, path, size)), _BUFFER) as stream:
         yield stream
@@ -249,12 +249,9 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The bytes of a file, or some lines of a file too large for memory.
+    """The decompressed bytes of a file, or some lines of the file `part_of`, which is too large for memory.
 
-    Attributes:
-        data: the decompressed bytes; empty if `lines` reads the file `part_of` again.
-        part_of: the file of these lines; None if `data` is a whole file.
-        offset: the (decompressed) byte of that file where `data` begins.
+    `offset` is the (decompressed) byte of that file where `data` begins. If `data` is empty, `lines` reads the file again.
     """
 
     data: bytes
@@ -263,7 +260,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """How many lines of the file come before `data`; counted on each call, because only errors need it."""
+        """Count the lines of the file before `data`: on each call, because only errors need this number."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -285,29 +282,23 @@ class Content(NamedTuple):
             start = end
 
 
-def read_bytes(path: Path) -> Content:
-    """Read a file without its byte order mark, decompressed if its first bytes are those of gzip or Zstandard."""
-    return Content(_read_whole(path, has_lines=False).removeprefix(BOM))
+def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
+    """Read a file without a byte order mark, decompressed if the first bytes are those of gzip or Zstandard.
 
-
-def read_lines(path: Path) -> Content:
-    """Read a file of lines as `read_bytes` does, and raise if a line is too long."""
-    return Content(_read_whole(path, has_lines=True).removeprefix(BOM))
-
-
-def _read_whole(path: Path, *, has_lines: bool) -> bytes:
-    """Copy a file into memory: mapped, it would crash the process if another program truncated it."""
+    With `has_lines` a line that is too long raises an error. The file is copied into memory: a mapped file would crash the
+    process if another program truncated it.
+    """
     with explain_read_errors(path), open_plain(path) as file:
         size, kind = _file_size(file), compression_of(file.peek(len(_ZSTD)))
         if kind is not None:
             with unpack(file, kind, path, size) as stream:
-                return _read_pieces(stream, path, has_lines=has_lines)
+                return Content(_read_pieces(stream, path, has_lines=has_lines))
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
         if size is None:  # a pipe, or a device that may never end
-            return _read_pieces(file, path, has_lines=has_lines)
+            return Content(_read_pieces(file, path, has_lines=has_lines))
         data = file.read()
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
@@ -316,7 +307,10 @@ def _read_whole(path: Path, *, has_lines: bool) -> bytes:
         start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
         if not start:
             raise _make_line_error(path)
-    return data
+    return Content(data.removeprefix(BOM))
+
+
+read_lines = partial(read_bytes, has_lines=True)
 
 
 def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
@@ -327,11 +321,11 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
         content.write(piece)
         if has_lines:
             in_line = check_line(in_line, piece, path)
-    return content.getvalue()
+    return content.getvalue().removeprefix(BOM)
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Check and return the length so far of a piece's last line; `before` bytes of it were in earlier pieces."""
+    """Return the length so far of the last line of a piece; `before` bytes of this line were in earlier pieces."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

@@ -26,15 +26,14 @@ def read_table(
     content: Content | None = None,
     paths: Sequence[str] | None = None,
 ) -> ReadTable:
-    """Read a table.
+    """Read a table from a file, also .gz or .zst.
 
     Args:
-        path: the file, also .gz or .zst.
-        types: the columns that are read, each with its Polars type.
-        find: finds these columns in the file; by default those with the same names.
+        types: the columns to read, each with its Polars type.
+        find: finds these columns in the file; by default columns of the same names.
         required: the columns that every line of JSON Lines must have.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None if the caller has no such option.
-        content: the file's content, if already read: a pipe can be read only once.
+        content: the content of the file, if it was read before: a pipe can be read only once.
         paths: as in `read_json_lines`, for JSON.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
@@ -70,37 +69,31 @@ def read_container(content: Content, path: Path, kind: str, *, rows: int | None 
     """Read the bytes of a `parquet` or `arrow` file; with `rows`, only the first rows of Parquet.
 
     Polars trusts a damaged file: a wrong number of rows makes it request more memory than any machine has, which kills
-    the process. pyarrow raises.
+    the process. pyarrow raises an error.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, kind):
         source = pa.BufferReader(content.data)
-        if kind == "parquet":
-            file = pq.ParquetFile(source, page_checksum_verification=True)
-            table = file.read() if rows is None else _read_first_rows(file, rows)
-        else:
-            table = pa.ipc.open_file(source).read_all()
-        return frame_of(table)
-
-
-def _read_first_rows(file: Any, rows: int) -> Any:
-    import pyarrow as pa
-
-    batches, found = [], 0
-    for batch in file.iter_batches(batch_size=rows):  # row groups may have fewer
-        batches.append(batch)
-        found += len(batch)
-        if found >= rows:
-            break
-    return pa.Table.from_batches(batches, schema=file.schema_arrow).slice(0, rows)
+        if kind == "arrow":
+            return frame_of(pa.ipc.open_file(source).read_all())
+        file = pq.ParquetFile(source, page_checksum_verification=True)
+        if rows is None:
+            return frame_of(file.read())
+        batches, found = [], 0
+        for batch in file.iter_batches(batch_size=rows):  # row groups may have fewer
+            batches.append(batch)
+            found += len(batch)
+            if found >= rows:
+                break
+        return frame_of(pa.Table.from_batches(batches, schema=file.schema_arrow).slice(0, rows))
 
 
 def frame_of(table: Any) -> pl.DataFrame:
-    """Return a pyarrow table or batch as a frame, after checking its lengths and texts.
+    """Return a pyarrow table or batch as a frame, with checked lengths and texts.
 
-    Metadata are left out: they may be any bytes, and Polars panics unless they are UTF-8.
+    Metadata are left out: they may be any bytes, and Polars panics unless metadata are UTF-8.
     """
     import pyarrow as pa
 
@@ -151,9 +144,9 @@ def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.Da
 
 
 def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
-    """Cast the columns of a frame to these types; the frame stays on its engine, in memory or lazy.
+    """Cast the columns of a frame, in memory or lazy, to these types.
 
-    Floats in columns of integers are not cast: the caller checks them row by row.
+    Floats in columns of integers are not cast: the caller checks these row by row.
     """
     schema = frame.collect_schema()
     casts = []
@@ -161,17 +154,14 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
         wanted = types.get(name, found)
         if found == wanted or (wanted.is_integer() and found.is_numeric()) or wanted.is_nested():
             continue
-        if found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item():
-            casts.append(nw.col(name).cast(wanted))  # nulls only
-        elif wanted == nw.String:
+        is_null = found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item()
+        if wanted == nw.String and not is_null:
             is_id = found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))
             if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not is_id):
                 raise InputError(
                     f"{label}: has {found} in {name}, where each row needs a text or a whole number; convert the column to text"
                 )
-            casts.append(nw.col(name).cast(nw.String))
-        elif not found.is_numeric():
+        elif not is_null and not found.is_numeric():
             raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
-        else:
-            casts.append(nw.col(name).cast(wanted))
+        casts.append(nw.col(name).cast(wanted))
     return frame.with_columns(*casts) if casts else frame

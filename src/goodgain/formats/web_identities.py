@@ -1,6 +1,7 @@
 """Web identities: which addresses of well-known sites name one paper, video, question or product.
 
-Each identity is one declaration. The tests of its examples and its row in docs/reference/web_identities.md follow from it.
+Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
+and two addresses of different pages (`!`). The tests of these examples and docs/reference/web_identities.md follow from it.
 """
 
 import re
@@ -29,273 +30,186 @@ class WebIdentity(NamedTuple):
     canonical: str
     spellings: tuple[str, ...]
     drops: str
-    same: tuple[str, str]
-    different: tuple[str, str]
+    same: tuple[str, ...]
+    different: tuple[str, ...]
 
 
-_ARXIV = r"(?P<id>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v\d{1,3})?"
-_ACL = r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z\d_]+-[a-z\d]+\.\d+)"
-_PREPRINT = r"(?P<id>10\.(?:1101|64898)/(?:\d{4}\.\d\d\.\d\d\.)?\d{6,8})(?:v\d{1,3})?"
-_DOI = r"(?P<doi>10\.\d{4,9}/[^/].*?)"
-_DOI_VIEW = r"(?:\.pdf|/(?:full|abstract|pdf|epdf|html|meta|fulltext|full/html))?"
-_VIDEO = r"(?P<v>(?!videoseries)[\w-]{11})"
-_REPOSITORY = r"/(?!(?:orgs|users|sponsors)/)(?P<owner>[\w-]+)/(?P<repository>[\w.-]+?)"
-_FILE = r"(?:refs/heads/)?(?P<file>[^/]+/.+)"
-_REDDIT = "reddit.com|*.reddit.com"
-_POST = r"(?:/(?:r|u|user)/[\w-]+)?/comments/(?P<post>[0-9a-z]+)"
-_QUESTIONS = "mathoverflow.net|*.mathoverflow.net|" + "|".join(
-    f"{site}.com|*.{site}.com"
-    for site in ("stackexchange", "stackoverflow", "superuser", "serverfault", "askubuntu", "stackapps")
-)
-_WIKIS = "|".join(
-    f"*.{project}.org"
-    for project in ("wikipedia", "wiktionary", "wikibooks", "wikiquote", "wikisource", "wikinews", "wikiversity")
-)
-_GOOGLE, _AMAZON = (
-    "|".join(f"{site}.{place}" for place in places.split())
-    for site, places in (
-        ("google", "com de fr es it nl pl at ch be se ca ie pt co.uk co.in co.jp com.au com.br com.mx com.tr"),
-        ("amazon", "com de fr es it nl pl se ca ie in eg sa sg ae com.be co.uk co.jp com.au com.br com.mx com.tr"),
-    )
-)
-_SITE_AND_PATH = r"(?P<url>(?:https?:/+)?[^/]+\.[^/]+(?:/.*)?)"
-_CARRIED = r"(?P<url>https?(?::|%3A)(?:/|%2F){1,2}.+)"
+def _list_hosts(form: str, names: str) -> str:
+    return "|".join(map(form.format, names.split()))
 
-IDENTITIES = (
-    WebIdentity(
-        "arXiv paper",
-        "arxiv.org/abs/{id}",
-        (
-            rf"arxiv.org|export.arxiv.org|browse.arxiv.org /(?:abs|pdf|html)/{_ARXIV}(?:\.pdf)?",
-            rf"ar5iv.org|ar5iv.labs.arxiv.org /(?:abs|html)/{_ARXIV}",
-            rf"huggingface.co|hf.co /papers/{_ARXIV}",
-            rf"doi.org|dx.doi.org /10\.48550/(?i:arxiv)\.{_ARXIV}",
-        ),
-        "*",
-        ("https://arxiv.org/abs/2507.16725", "https://export.arxiv.org/pdf/2507.16725v2.pdf"),
-        ("https://arxiv.org/abs/2507.16725", "https://arxiv.org/abs/2507.16726"),
+
+#: Parts of spellings: $NAME in a declaration.
+_PARTS = {
+    "ARXIV": r"(?P<id>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v\d{1,3})?",
+    "ACL": r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z\d_]+-[a-z\d]+\.\d+)",
+    "PREPRINT": r"(?P<id>10\.(?:1101|64898)/(?:\d{4}\.\d\d\.\d\d\.)?\d{6,8})(?:v\d{1,3})?",
+    "DOI": r"(?P<doi>10\.\d{4,9}/[^/].*?)",
+    "DOI_VIEW": r"(?:\.pdf|/(?:full|abstract|pdf|epdf|html|meta|fulltext|full/html))?",
+    "PUBLISHERS": "dl.acm.org|onlinelibrary.wiley.com|*.onlinelibrary.wiley.com|tandfonline.com|journals.sagepub.com|pubs.acs.org"
+    "|science.org|pnas.org|annualreviews.org|royalsocietypublishing.org|nejm.org|epubs.siam.org|liebertpub.com",
+    "VIDEO": r"(?P<v>(?!videoseries)[\w-]{11})",
+    "REPOSITORY": r"/(?!(?:orgs|users|sponsors)/)(?P<owner>[\w-]+)/(?P<repository>[\w.-]+?)",
+    "FILE": r"(?:refs/heads/)?(?P<file>[^/]+/.+)",
+    "REDDIT": "reddit.com|*.reddit.com",
+    "POST": r"(?:/(?:r|u|user)/[\w-]+)?/comments/(?P<post>[0-9a-z]+)",
+    "QUESTIONS": _list_hosts(
+        "{0}|*.{0}",
+        "mathoverflow.net stackexchange.com stackoverflow.com superuser.com serverfault.com askubuntu.com stackapps.com",
     ),
-    WebIdentity(
-        "ACL Anthology paper",
-        "aclanthology.org/{id}",
-        (
-            rf"aclanthology.org|aclweb.org (?:/anthology)?/{_ACL}(?:v\d+)?(?:\.pdf)?",
-            rf"doi.org|dx.doi.org /10\.18653/v1/{_ACL}",
-        ),
-        "*",
-        ("https://aclanthology.org/P19-1001/", "https://www.aclweb.org/anthology/P19-1001.pdf"),
-        ("https://aclanthology.org/2020.acl-main.1", "https://aclanthology.org/2020.acl-main.10"),
+    "WIKIS": _list_hosts("*.{}.org", "wikipedia wiktionary wikibooks wikiquote wikisource wikinews wikiversity"),
+    "GOOGLE": _list_hosts(
+        "google.{}", "com de fr es it nl pl at ch be se ca ie pt co.uk co.in co.jp com.au com.br com.mx com.tr"
     ),
-    WebIdentity(
-        "bioRxiv or medRxiv paper",
-        "doi.org/{id}",
-        (
-            rf"biorxiv.org|medrxiv.org /content/{_PREPRINT}(?:\.(?:abstract|full|full-text|full\.pdf|article-info))?",
-            rf"doi.org|dx.doi.org /{_PREPRINT}",
-        ),
-        "*",
-        (
-            "https://www.biorxiv.org/content/10.1101/2020.01.02.123456v2.full.pdf",
-            "https://doi.org/10.1101/2020.01.02.123456",
-        ),
-        (
-            "https://www.medrxiv.org/content/10.1101/2020.01.02.20123456v1",
-            "https://www.medrxiv.org/content/10.1101/2020.01.02.20123457v1",
-        ),
+    "AMAZON": _list_hosts(
+        "amazon.{}", "com de fr es it nl pl se ca ie in eg sa sg ae com.be co.uk co.jp com.au com.br com.mx com.tr"
     ),
-    WebIdentity(
-        "DOI",
-        "doi.org/{doi}",
-        (
-            rf"doi.org|dx.doi.org /{_DOI}",
-            "dl.acm.org|onlinelibrary.wiley.com|*.onlinelibrary.wiley.com|tandfonline.com|journals.sagepub.com|pubs.acs.org|"
-            "science.org|pnas.org|annualreviews.org|royalsocietypublishing.org|nejm.org|epubs.siam.org|liebertpub.com "
-            rf"/doi/(?:(?:abs|full|pdf|epdf|pdfplus|pdfdirect|full-xml|book)/)?{_DOI}{_DOI_VIEW}",
-            rf"link.springer.com /(?:article|chapter|book|content/pdf)/{_DOI}{_DOI_VIEW}",
-            rf"frontiersin.org|iopscience.iop.org /(?:articles?|journals/[\w-]+/articles)/{_DOI}{_DOI_VIEW}",
-            r"journals.plos.org /[a-z]+/article(?:/file)? id=(?P<doi>10\.\d{4,9}(?:/|%2F).+)",
-        ),
-        "*",
-        ("https://doi.org/10.1145/3341981.3344216", "https://dl.acm.org/doi/pdf/10.1145/3341981.3344216"),
-        ("https://doi.org/10.1145/3341981.3344216", "https://dl.acm.org/doi/10.1145/3341981.3344217"),
-    ),
-    WebIdentity(
-        "PubMed record",
-        "pubmed.ncbi.nlm.nih.gov/{id}",
-        (r"pubmed.ncbi.nlm.nih.gov /(?P<id>\d{1,9})", r"ncbi.nlm.nih.gov (?:/m)?/pubmed/(?P<id>\d{1,9})"),
-        "*",
-        ("https://pubmed.ncbi.nlm.nih.gov/12345678/", "https://www.ncbi.nlm.nih.gov/pubmed/12345678"),
-        ("https://pubmed.ncbi.nlm.nih.gov/12345678/", "https://www.ncbi.nlm.nih.gov/pubmed/1234567"),
-    ),
-    WebIdentity(
-        "PMC article",
-        "pmc.ncbi.nlm.nih.gov/articles/PMC{id}",
-        (r"pmc.ncbi.nlm.nih.gov|ncbi.nlm.nih.gov (?:/pmc)?/articles/(?:PMC)?(?P<id>\d{1,9})(?:/pdf(?:/[^/]*)?)?",),
-        "*",
-        (
-            "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123456/pdf/main.pdf",
-            "https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/",
-        ),
-        ("https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/", "https://pubmed.ncbi.nlm.nih.gov/123456/"),
-    ),
-    WebIdentity(
-        "OpenReview paper",
-        "openreview.net/forum?id={id}",
-        (r"openreview.net /(?:forum|pdf) id=[\w-]+",),
-        "*",
-        ("https://openreview.net/forum?id=aB3-x_9Zk1", "https://openreview.net/pdf?id=aB3-x_9Zk1"),
-        ("https://openreview.net/forum?id=aB3-x_9Zk1", "https://openreview.net/forum?id=aB3-x_9ZK1"),
-    ),
-    WebIdentity(
-        "YouTube video",
-        "youtube.com/watch?v={v}",
-        (
-            r"youtube.com|music.youtube.com /watch v=[\w-]{11}",
-            rf"youtube.com|youtube-nocookie.com /(?:embed|shorts|live|v)/{_VIDEO}",
-            rf"youtu.be /{_VIDEO}",
-        ),
-        "*",
-        ("https://www.youtube.com/watch?v=abcdefghijk&t=42s", "https://youtu.be/abcdefghijk"),
-        ("https://www.youtube.com/watch?v=abcdefghijk", "https://www.youtube.com/watch?v=abcdefghijK"),
-    ),
-    WebIdentity(
-        "old version of a wiki page",
-        "{host}/w/index.php?oldid={oldid}",
-        (rf"{_WIKIS} (?:/w/index\.php|/wiki/.+) oldid=\d+",),
-        "title",
-        ("https://en.wikipedia.org/wiki/Tower?oldid=12", "https://en.wikipedia.org/w/index.php?title=Tower&oldid=12"),
-        ("https://en.wikipedia.org/wiki/Tower?oldid=12", "https://en.wikipedia.org/wiki/Tower"),
-    ),
-    WebIdentity(
-        "wiki page by number",
-        "{host}/w/index.php?curid={curid}",
-        (rf"{_WIKIS} (?:|/w/index\.php|/wiki/.+) curid=\d+",),
-        "title wprov",
-        ("https://en.wikipedia.org/?curid=12", "https://en.wikipedia.org/w/index.php?curid=12"),
-        ("https://en.wikipedia.org/?curid=12", "https://de.wikipedia.org/?curid=12"),
-    ),
-    WebIdentity(
-        "Wikipedia page",
-        "{host}/wiki/{title}",
-        (rf"{_WIKIS} /wiki/(?P<title>.+)", rf"{_WIKIS} /w/index\.php title=.+"),
-        "wprov useskin",
-        ("https://en.m.wikipedia.org/wiki/Eiffel_Tower", "https://en.wikipedia.org/w/index.php?title=Eiffel+Tower"),
-        ("https://en.wikipedia.org/wiki/Paris", "https://en.wikipedia.org/wiki/Talk:Paris"),
-    ),
-    WebIdentity(
-        "GitHub file",
-        "github.com/{owner}/{repository}/blob/{file}",
-        (rf"github.com {_REPOSITORY}/(?:blob|raw)/{_FILE}", rf"raw.githubusercontent.com {_REPOSITORY}/{_FILE}"),
-        "raw plain tab token",
-        ("https://github.com/o/r/blob/main/README.md#L7", "https://raw.githubusercontent.com/o/r/main/README.md"),
-        ("https://github.com/o/r/blob/main/README.md", "https://github.com/o/r/blob/dev/README.md"),
-    ),
-    WebIdentity(
-        "GitHub repository",
-        "github.com/{owner}/{repository}",
-        (rf"github.com {_REPOSITORY}(?:\.git)?",),
-        "tab",
-        ("https://github.com/o/r?tab=readme-ov-file#use", "https://github.com/O/r.git"),
-        ("https://github.com/o/r", "https://github.com/o/r/issues"),
-    ),
-    WebIdentity(
-        "Stack Exchange question",
-        "{host}/questions/{id}",
-        (rf"{_QUESTIONS} /(?:q|questions)/(?P<id>\d+)(?:/.*)?",),
-        "rq lq noredirect newreg answertab",
-        ("https://stackoverflow.com/q/17/321", "https://stackoverflow.com/questions/17/how-to?rq=1"),
-        ("https://math.stackexchange.com/q/17", "https://physics.stackexchange.com/q/17"),
-    ),
-    WebIdentity(
-        "Stack Exchange answer",
-        "{host}/a/{id}",
-        (rf"{_QUESTIONS} /a/(?P<id>\d+)(?:/\d+)?",),  # the last number is the user who shared it
-        "",
-        ("https://stackoverflow.com/a/23/321", "https://stackoverflow.com/a/23"),
-        ("https://stackoverflow.com/a/23", "https://stackoverflow.com/q/23"),
-    ),
-    WebIdentity(
-        "Reddit comment",
-        "reddit.com/comments/{post}/comment/{comment}",
-        (rf"{_REDDIT} {_POST}/[^/]+/(?P<comment>[0-9a-z]+)",),
-        "*",
-        (
-            "https://old.reddit.com/r/x/comments/1abc/title/k2d/?context=3",
-            "https://reddit.com/comments/1abc/comment/k2d",
-        ),
-        ("https://reddit.com/r/x/comments/1abc/title/k2d", "https://reddit.com/r/x/comments/1abc/title/"),
-    ),
-    WebIdentity(
-        "Reddit post",
-        "reddit.com/comments/{post}",
-        (rf"{_REDDIT} {_POST}(?:/[^/]+)?", r"redd.it /(?P<post>[0-9a-z]+)"),
-        "*",
-        ("https://old.reddit.com/r/x/comments/1abc/title/?share_id=Zk1", "https://redd.it/1abc"),
-        ("https://reddit.com/r/x/comments/1abc/title/", "https://reddit.com/r/x/comments/1abd/title/"),
-    ),
-    WebIdentity(
-        "Amazon product",
-        "{host}/dp/{asin}",
-        (
-            rf"{_AMAZON} (?:/[^/]+){{0,3}}/(?:dp|gp/product|gp/aw/d|exec/obidos/asin)/(?P<asin>[0-9A-Za-z]{{10}})(?:/ref=.*)?",
-        ),
-        "*",
-        (
-            "https://www.amazon.com/Some-Title/dp/B000000001/ref=sr_1_1",
-            "https://amazon.com/gp/product/B000000001?psc=1",
-        ),
-        ("https://www.amazon.com/dp/B000000001", "https://www.amazon.de/dp/B000000001"),
-    ),
-    WebIdentity(
-        "X post",
-        "x.com/i/status/{id}",
-        (r"x.com|twitter.com (?:#!)?/(?:\w+|i/web)/status(?:es)?/(?P<id>\d+)(?:/(?:photo|video)/\d)?",),
-        "*",
-        ("https://twitter.com/ann/status/1234567890?s=20", "https://x.com/i/web/status/1234567890/photo/1"),
-        ("https://x.com/ann/status/1234567890", "https://x.com/ann/status/1234567891"),
-    ),
-    WebIdentity(
-        "X profile",
-        "x.com/{owner}",
-        (r"x.com|twitter.com (?:#!)?/(?P<owner>\w{1,15})",),
-        "s t lang",
-        ("https://mobile.twitter.com/Ann", "https://x.com/ann"),
-        ("https://x.com/ann", "https://x.com/bob"),
-    ),
-    WebIdentity(
-        "page in an archive, cache or reader",
-        "{url}",
-        (
-            rf"web.archive.org /web/(?:\d{{4,14}}(?:[a-z]{{2}}_)?/)?{_SITE_AND_PATH}",
-            rf"*.cdn.ampproject.org /[a-z]/(?:s/)?{_SITE_AND_PATH}",
-            rf"{_GOOGLE} /amp/(?:s/)?{_SITE_AND_PATH}",
-            rf"r.jina.ai /{_SITE_AND_PATH}",
-        ),
-        "",
-        (
-            "https://web.archive.org/web/20240101000000/https://a.test/p/one",
-            "https://a-test.cdn.ampproject.org/c/s/a.test/p/one",
-        ),
-        ("https://r.jina.ai/https://a.test/p?id=1", "https://r.jina.ai/https://a.test/p?id=2"),
-    ),
-    WebIdentity(
-        "link through a redirect",
-        "{url}",
-        (
-            rf"{_GOOGLE} /url q={_CARRIED}",
-            rf"{_GOOGLE} /url url={_CARRIED}",
-            rf"duckduckgo.com /l uddg={_CARRIED}",
-            rf"l.facebook.com|lm.facebook.com /l\.php u={_CARRIED}",
-            rf"youtube.com /redirect q={_CARRIED}",
-        ),
-        "*",
-        (
-            "https://www.google.com/url?q=https://a.test/p/one&sa=U",
-            "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fa.test%2Fp%2Fone",
-        ),
-        ("https://www.google.com/url?q=https://a.test/p/one", "https://www.google.com/url?q=https://a.test/p/two"),
-    ),
-)
+    "SITE_AND_PATH": r"(?P<url>(?:https?:/+)?[^/]+\.[^/]+(?:/.*)?)",
+    "CARRIED": r"(?P<url>https?(?::|%3A)(?:/|%2F){1,2}.+)",
+}
+
+_DECLARATIONS = r"""
+arXiv paper | arxiv.org/abs/{id} | *
+arxiv.org|export.arxiv.org|browse.arxiv.org /(?:abs|pdf|html)/$ARXIV(?:\.pdf)?
+ar5iv.org|ar5iv.labs.arxiv.org /(?:abs|html)/$ARXIV
+huggingface.co|hf.co /papers/$ARXIV
+doi.org|dx.doi.org /10\.48550/(?i:arxiv)\.$ARXIV
+= https://arxiv.org/abs/2507.16725 https://export.arxiv.org/pdf/2507.16725v2.pdf
+! https://arxiv.org/abs/2507.16725 https://arxiv.org/abs/2507.16726
+
+ACL Anthology paper | aclanthology.org/{id} | *
+aclanthology.org|aclweb.org (?:/anthology)?/$ACL(?:v\d+)?(?:\.pdf)?
+doi.org|dx.doi.org /10\.18653/v1/$ACL
+= https://aclanthology.org/P19-1001/ https://www.aclweb.org/anthology/P19-1001.pdf
+! https://aclanthology.org/2020.acl-main.1 https://aclanthology.org/2020.acl-main.10
+
+bioRxiv or medRxiv paper | doi.org/{id} | *
+biorxiv.org|medrxiv.org /content/$PREPRINT(?:\.(?:abstract|full|full-text|full\.pdf|article-info))?
+doi.org|dx.doi.org /$PREPRINT
+= https://www.biorxiv.org/content/10.1101/2020.01.02.123456v2.full.pdf https://doi.org/10.1101/2020.01.02.123456
+! https://www.medrxiv.org/content/10.1101/2020.01.02.20123456v1 https://www.medrxiv.org/content/10.1101/2020.01.02.20123457v1
+
+DOI | doi.org/{doi} | *
+doi.org|dx.doi.org /$DOI
+$PUBLISHERS /doi/(?:(?:abs|full|pdf|epdf|pdfplus|pdfdirect|full-xml|book)/)?$DOI$DOI_VIEW
+link.springer.com /(?:article|chapter|book|content/pdf)/$DOI$DOI_VIEW
+frontiersin.org|iopscience.iop.org /(?:articles?|journals/[\w-]+/articles)/$DOI$DOI_VIEW
+journals.plos.org /[a-z]+/article(?:/file)? id=(?P<doi>10\.\d{4,9}(?:/|%2F).+)
+= https://doi.org/10.1145/3341981.3344216 https://dl.acm.org/doi/pdf/10.1145/3341981.3344216
+! https://doi.org/10.1145/3341981.3344216 https://dl.acm.org/doi/10.1145/3341981.3344217
+
+PubMed record | pubmed.ncbi.nlm.nih.gov/{id} | *
+pubmed.ncbi.nlm.nih.gov /(?P<id>\d{1,9})
+ncbi.nlm.nih.gov (?:/m)?/pubmed/(?P<id>\d{1,9})
+= https://pubmed.ncbi.nlm.nih.gov/12345678/ https://www.ncbi.nlm.nih.gov/pubmed/12345678
+! https://pubmed.ncbi.nlm.nih.gov/12345678/ https://www.ncbi.nlm.nih.gov/pubmed/1234567
+
+PMC article | pmc.ncbi.nlm.nih.gov/articles/PMC{id} | *
+pmc.ncbi.nlm.nih.gov|ncbi.nlm.nih.gov (?:/pmc)?/articles/(?:PMC)?(?P<id>\d{1,9})(?:/pdf(?:/[^/]*)?)?
+= https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123456/pdf/main.pdf https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/
+! https://pmc.ncbi.nlm.nih.gov/articles/PMC123456/ https://pubmed.ncbi.nlm.nih.gov/123456/
+
+OpenReview paper | openreview.net/forum?id={id} | *
+openreview.net /(?:forum|pdf) id=[\w-]+
+= https://openreview.net/forum?id=aB3-x_9Zk1 https://openreview.net/pdf?id=aB3-x_9Zk1
+! https://openreview.net/forum?id=aB3-x_9Zk1 https://openreview.net/forum?id=aB3-x_9ZK1
+
+YouTube video | youtube.com/watch?v={v} | *
+youtube.com|music.youtube.com /watch v=[\w-]{11}
+youtube.com|youtube-nocookie.com /(?:embed|shorts|live|v)/$VIDEO
+youtu.be /$VIDEO
+= https://www.youtube.com/watch?v=abcdefghijk&t=42s https://youtu.be/abcdefghijk
+! https://www.youtube.com/watch?v=abcdefghijk https://www.youtube.com/watch?v=abcdefghijK
+
+old version of a wiki page | {host}/w/index.php?oldid={oldid} | title
+$WIKIS (?:/w/index\.php|/wiki/.+) oldid=\d+
+= https://en.wikipedia.org/wiki/Tower?oldid=12 https://en.wikipedia.org/w/index.php?title=Tower&oldid=12
+! https://en.wikipedia.org/wiki/Tower?oldid=12 https://en.wikipedia.org/wiki/Tower
+
+wiki page by number | {host}/w/index.php?curid={curid} | title wprov
+$WIKIS (?:|/w/index\.php|/wiki/.+) curid=\d+
+= https://en.wikipedia.org/?curid=12 https://en.wikipedia.org/w/index.php?curid=12
+! https://en.wikipedia.org/?curid=12 https://de.wikipedia.org/?curid=12
+
+Wikipedia page | {host}/wiki/{title} | wprov useskin
+$WIKIS /wiki/(?P<title>.+)
+$WIKIS /w/index\.php title=.+
+= https://en.m.wikipedia.org/wiki/Eiffel_Tower https://en.wikipedia.org/w/index.php?title=Eiffel+Tower
+! https://en.wikipedia.org/wiki/Paris https://en.wikipedia.org/wiki/Talk:Paris
+
+GitHub file | github.com/{owner}/{repository}/blob/{file} | raw plain tab token
+github.com $REPOSITORY/(?:blob|raw)/$FILE
+raw.githubusercontent.com $REPOSITORY/$FILE
+= https://github.com/o/r/blob/main/README.md#L7 https://raw.githubusercontent.com/o/r/main/README.md
+! https://github.com/o/r/blob/main/README.md https://github.com/o/r/blob/dev/README.md
+
+GitHub repository | github.com/{owner}/{repository} | tab
+github.com $REPOSITORY(?:\.git)?
+= https://github.com/o/r?tab=readme-ov-file#use https://github.com/O/r.git
+! https://github.com/o/r https://github.com/o/r/issues
+
+Stack Exchange question | {host}/questions/{id} | rq lq noredirect newreg answertab
+$QUESTIONS /(?:q|questions)/(?P<id>\d+)(?:/.*)?
+= https://stackoverflow.com/q/17/321 https://stackoverflow.com/questions/17/how-to?rq=1
+! https://math.stackexchange.com/q/17 https://physics.stackexchange.com/q/17
+
+Stack Exchange answer | {host}/a/{id} |
+$QUESTIONS /a/(?P<id>\d+)(?:/\d+)?
+= https://stackoverflow.com/a/23/321 https://stackoverflow.com/a/23
+! https://stackoverflow.com/a/23 https://stackoverflow.com/q/23
+
+Reddit comment | reddit.com/comments/{post}/comment/{comment} | *
+$REDDIT $POST/[^/]+/(?P<comment>[0-9a-z]+)
+= https://old.reddit.com/r/x/comments/1abc/title/k2d/?context=3 https://reddit.com/comments/1abc/comment/k2d
+! https://reddit.com/r/x/comments/1abc/title/k2d https://reddit.com/r/x/comments/1abc/title/
+
+Reddit post | reddit.com/comments/{post} | *
+$REDDIT $POST(?:/[^/]+)?
+redd.it /(?P<post>[0-9a-z]+)
+= https://old.reddit.com/r/x/comments/1abc/title/?share_id=Zk1 https://redd.it/1abc
+! https://reddit.com/r/x/comments/1abc/title/ https://reddit.com/r/x/comments/1abd/title/
+
+Amazon product | {host}/dp/{asin} | *
+$AMAZON (?:/[^/]+){0,3}/(?:dp|gp/product|gp/aw/d|exec/obidos/asin)/(?P<asin>[0-9A-Za-z]{10})(?:/ref=.*)?
+= https://www.amazon.com/Some-Title/dp/B000000001/ref=sr_1_1 https://amazon.com/gp/product/B000000001?psc=1
+! https://www.amazon.com/dp/B000000001 https://www.amazon.de/dp/B000000001
+
+X post | x.com/i/status/{id} | *
+x.com|twitter.com (?:#!)?/(?:\w+|i/web)/status(?:es)?/(?P<id>\d+)(?:/(?:photo|video)/\d)?
+= https://twitter.com/ann/status/1234567890?s=20 https://x.com/i/web/status/1234567890/photo/1
+! https://x.com/ann/status/1234567890 https://x.com/ann/status/1234567891
+
+X profile | x.com/{owner} | s t lang
+x.com|twitter.com (?:#!)?/(?P<owner>\w{1,15})
+= https://mobile.twitter.com/Ann https://x.com/ann
+! https://x.com/ann https://x.com/bob
+
+page in an archive, cache or reader | {url} |
+web.archive.org /web/(?:\d{4,14}(?:[a-z]{2}_)?/)?$SITE_AND_PATH
+*.cdn.ampproject.org /[a-z]/(?:s/)?$SITE_AND_PATH
+$GOOGLE /amp/(?:s/)?$SITE_AND_PATH
+r.jina.ai /$SITE_AND_PATH
+= https://web.archive.org/web/20240101000000/https://a.test/p/one https://a-test.cdn.ampproject.org/c/s/a.test/p/one
+! https://r.jina.ai/https://a.test/p?id=1 https://r.jina.ai/https://a.test/p?id=2
+
+link through a redirect | {url} | *
+$GOOGLE /url q=$CARRIED
+$GOOGLE /url url=$CARRIED
+duckduckgo.com /l uddg=$CARRIED
+l.facebook.com|lm.facebook.com /l\.php u=$CARRIED
+youtube.com /redirect q=$CARRIED
+= https://www.google.com/url?q=https://a.test/p/one&sa=U https://duckduckgo.com/l/?uddg=https%3A%2F%2Fa.test%2Fp%2Fone
+! https://www.google.com/url?q=https://a.test/p/one https://www.google.com/url?q=https://a.test/p/two
+"""
+
+
+def _read_declaration(text: str) -> WebIdentity:
+    text = re.sub(r"\$([A-Z_]+)", lambda found: _PARTS[found[1]], text)
+    head, *spellings, same, different = text.strip().splitlines()
+    name, canonical, drops = map(str.strip, head.split("|"))
+    return WebIdentity(name, canonical, tuple(spellings), drops, tuple(same.split()[1:]), tuple(different.split()[1:]))
+
+
+IDENTITIES = tuple(map(_read_declaration, _DECLARATIONS.split("\n\n")))
 
 #: Groups without difference of upper and lower case, and those of titles, in which a blank is an underscore.
 _CASELESS = frozenset({"doi", "owner", "repository"})
@@ -322,16 +236,12 @@ class Known(NamedTuple):
     carries: bool
 
 
-def _index_spellings() -> dict[str, list[tuple[WebIdentity, str]]]:
-    spellings: dict[str, list[tuple[WebIdentity, str]]] = {}
-    for identity in IDENTITIES:
-        for spelling in identity.spellings:
-            for host in spelling.split()[0].split("|"):
-                spellings.setdefault(host, []).append((identity, spelling))
-    return spellings
-
-
-_SPELLINGS = _index_spellings()
+#: Host -> its spellings.
+_SPELLINGS: dict[str, list[tuple[WebIdentity, str]]] = {}
+for _identity in IDENTITIES:
+    for _spelling in _identity.spellings:
+        for _host in _spelling.split()[0].split("|"):
+            _SPELLINGS.setdefault(_host, []).append((_identity, _spelling))
 
 
 @cache  # patterns are compiled for the hosts that occur: all of them take 14 ms
