@@ -304,6 +304,17 @@ def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     return _make_columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
 
 
+def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """Return {query_id: {doc_id: value}}, queries in the order of their first rows.
+
+    >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'q': {'a': 2.0, 'b': 1.0}}
+    """
+    queries = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
+    columns = (queries.get_column(name).to_list() for name in queries.columns)
+    return {query_id: dict(zip(docs, values, strict=True)) for query_id, docs, values in zip(*columns, strict=True)}
+
+
 def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
     label = f"the {table.name}"
     following = iter(source)

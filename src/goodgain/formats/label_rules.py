@@ -1,4 +1,4 @@
-"""The label of each document: null labels, column 2 of qrels, contradictory labels, and grades of nuggets."""
+"""The label of each document: null labels, column 2 of qrels, labels that trec_eval cannot take, and grades of nuggets."""
 
 import json
 import math
@@ -22,6 +22,10 @@ _POSITIVE = r"^\+?0*[1-9][0-9]*$"
 _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$"
 #: Smaller positive labels lose digits when divided, and nDCG would be silently wrong.
 _LEAST_LABEL = 1e-280
+#: trec_eval keeps a list of all levels up to the largest label, for every query.
+_MOST_LEVELS = 10_000_000
+#: Lower labels make trec_eval write outside its memory, and pytrec_eval may crash. Measures treat -1 like any lower label.
+LOWEST_LABEL = -1
 #: How autonuggetizer assigns a nugget to a document -> the label.
 GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 
@@ -62,6 +66,29 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
         raise InputError(
             f"{label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
         )
+
+
+def check_levels(labels: pl.DataFrame) -> None:
+    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or give 0."""
+    high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
+    if len(high):
+        raise InputError(
+            f"the label {high[0]:g} is too large for trec_eval, whose memory grows with the largest label (the limit is "
+            f"{_MOST_LEVELS:,}); map the labels to a small scale"
+        )
+
+
+def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
+    """Raise the labels that can crash trec_eval; its values stay the same.
+
+    Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval searches for a level of
+    relevance from 0 up, and may never end without one.
+    """
+    if not (frame.get_column("relevance") < 0).any():
+        return frame
+    relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
+    has_none = relevance.max().over("query_id") < 0
+    return frame.with_columns(relevance=pl.when(has_none).then(0).otherwise(relevance))
 
 
 def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:

@@ -32,9 +32,10 @@ from goodgain.formats.any_source import (
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.forms_for_hosts import PandasFacade, check_levels, clip_for_trec_eval
 from goodgain.formats.label_rules import (
+    check_levels,
     check_sizes,
+    clip_for_trec_eval,
     count_differing_labels,
     describe_queries_left_out,
     keep_one_label_per_document,
@@ -45,6 +46,7 @@ from goodgain.formats.label_rules import (
     take_out_null_labels,
     take_out_vital,
 )
+from goodgain.formats.run import PandasFacade
 from goodgain.formats.texts import read_judged_data_set
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect

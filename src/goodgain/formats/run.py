@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -24,7 +24,6 @@ from goodgain.formats.any_source import (
     open_source,
     warn_of_understood_columns,
 )
-from goodgain.formats.forms_for_hosts import PandasFacade
 from goodgain.formats.iterations import (
     UnnamedRows,
     add_empty_iterations,
@@ -51,6 +50,9 @@ from goodgain.ranking.first_occurrences_and_flattening import (
 )
 from goodgain.ranking.ranking_on_engines import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.schema import EMPTY_DOC, RUN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
@@ -82,6 +84,30 @@ class Reading(NamedTuple):
     def signature(self) -> dict[str, Any]:
         """The options without their default value."""
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+
+class PandasFacade:
+    """Looks up attributes that a subclass lacks in a pandas copy of its `host_frame`, built on first use."""
+
+    @property
+    def host_frame(self) -> pl.DataFrame:
+        """The rows that a host may see."""
+        raise AttributeError(f"{type(self).__name__} does not say what hosts may see")
+
+    @cached_property
+    def _pandas(self) -> pd.DataFrame:
+        return self.host_frame.to_pandas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # copying and pickling look for private names, and must not find pandas'
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._pandas, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._pandas[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pandas)
 
 
 @dataclass(eq=False, repr=False)

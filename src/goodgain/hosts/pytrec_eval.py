@@ -12,7 +12,7 @@ import pytrec_eval
 
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import read_qrels, read_run
-from goodgain.formats.forms_for_hosts import to_nested_dict
+from goodgain.formats.any_source import to_nested_dict
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES

@@ -21,7 +21,8 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
-from goodgain.formats.forms_for_hosts import LOWEST_LABEL, check_levels, clip_for_trec_eval, to_nested_dict
+from goodgain.formats.any_source import to_nested_dict
+from goodgain.formats.label_rules import LOWEST_LABEL, check_levels, clip_for_trec_eval
 
 #: Providers that need all queries in one call: a user's function may look at all of them, and ranx requires run and qrels
 #: to have the same queries.
