@@ -3,8 +3,7 @@
 import polars as pl
 import pytest
 
-from goodgain.logs.dedup.document_types import canonical_name
-from goodgain.logs.dedup.normalisation import normalise_texts, normalise_values, text_length
+from goodgain.logs.dedup.document_types import canonical_name, normalise_texts, normalise_values, text_length
 from goodgain.logs.dedup.verification import measure_overlap
 from tests.logs.dedup.writing import AR, DE, EN, JA, RU, TH, ZH
 

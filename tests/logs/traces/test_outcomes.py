@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
+from goodgain.logs.traces.expected_values import find_outcomes
 from tests.support.command import run_command
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from goodgain.logs.dedup.document_types import NAMED_BY_URL, TYPES, list_comparable_types
-from goodgain.logs.dedup.normalisation import SEVERAL, text_length
+from goodgain.logs.dedup.document_types import NAMED_BY_URL, SEVERAL, TYPES, list_comparable_types, text_length
 from goodgain.logs.dedup.rows_and_trusted_ids import MIN_SNIPPET, Records, has_item_id
 
 Policy = Literal["standard", "id", "strict", "content"]
@@ -22,7 +21,7 @@ _STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
-    """Return kind, key (a hash with scope and kind) and record, for each key that at least two records share."""
+    """Return kind, key (a hash) and record for each key that at least two records of a scope share."""
     found = []
     for kind, name, condition, value in _list_keys(records, policy):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
@@ -35,7 +34,7 @@ def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
 
 
 def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield kind and name of each sort of key, the condition for records to have it, and its value."""
+    """Yield for each sort of key: kind, name, the condition for a record to have such a key, and the key's value."""
     ids: dict[str, list[str]] = {}  # item id -> the types of results that are compared by it
     fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the same; types with the same fields share keys
     for name in TYPES:
@@ -99,24 +98,20 @@ def form_pairs(
     decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
     is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
     members = keys.with_columns(settled=is_settled if policy == "standard" else pl.lit(False))
+    size, unsettled = pl.len().cast(pl.Int64), pl.col("settled").not_().sum().cast(pl.Int64)
     buckets = members.group_by("key").agg(
-        size=pl.len().cast(pl.Int64), open=pl.col("settled").not_().sum().cast(pl.Int64)
-    )
-    buckets = buckets.with_columns(
-        pairs=pl.col("open") * (pl.col("open") - 1) // 2 + pl.col("open") * (pl.col("size") - pl.col("open"))
+        size=size, open=unsettled, pairs=unsettled * (unsettled - 1) // 2 + unsettled * (size - unsettled)
     )
     members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
     # Each open (not settled) record of a small bucket is paired with all records after it; the open ones come first.
     small = _add_places(members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record"))
-    spans = small.filter(~pl.col("settled")).select(
-        "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
-    )
+    found = _make_pairs(small, begin=pl.col("place") + 1, end=pl.col("end"))
     large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
-    return pl.concat([_make_pairs(small, spans).drop("key"), large]).unique(), skipped
+    return pl.concat([found.drop("key"), large]).unique(), skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each open record of a bucket with the nearest ones by their texts, or for the key of a page by their URLs."""
+    """Pair each open record of a bucket with its nearest neighbours, by text; the records of one page by URL."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
@@ -127,33 +122,26 @@ def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[
     reach = limit // (pl.col("open") * sides)
     strong = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
     reach = pl.when(strong).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
-    spans = (
-        members.filter(~pl.col("settled"))
-        .with_columns(
-            begin=pl.max_horizontal(pl.col("place") - reach, "start"),
-            end=pl.min_horizontal(pl.col("place") + reach + 1, "end"),
-        )
-        .select("key", "record", "begin", width=pl.col("end") - pl.col("begin"))
-    )
-    pairs = _make_pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
+    first = pl.max_horizontal(pl.col("place") - reach, "start")
+    pairs = _make_pairs(members, begin=first, end=pl.min_horizontal(pl.col("place") + reach + 1, "end"))
+    pairs = pairs.filter(pl.col("left") != pl.col("right")).unique()
     taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
     counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
-    left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(
-        pl.col("left_out") > 0
-    )
+    left_out = counts.select("kind", left_out=pl.col("pairs") - pl.col("taken").fill_null(0))
+    left_out = left_out.filter(pl.col("left_out") > 0)
     skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
     return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]
 
 
 def _add_places(members: pl.DataFrame) -> pl.DataFrame:
-    """Add to each member of sorted buckets its place, and where its bucket starts and ends."""
     members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
     start = pl.col("place").first().over("key")
     return members.with_columns(start=start, end=start + pl.col("size"))
 
 
-def _make_pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Pair the record of each span with each of the `width` members from `begin` on, the smaller number left."""
+def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
+    """Pair each open record with the members at the places from `begin` up to `end`, the smaller number left."""
+    spans = members.select("key", "record", "settled", begin=begin, width=end - begin).filter(~pl.col("settled"))
     widths = spans["width"].to_numpy()
     left = np.repeat(spans["record"].to_numpy(), widths)
     shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)

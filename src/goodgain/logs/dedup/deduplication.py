@@ -109,10 +109,10 @@ def deduplicate(
         level: `passage`, or `document` to count a passage as the document it comes from.
         pairs_a_key: the most pairs compared among the results that share a key.
         earlier: results with documents (a frame with the column `document`, or the path of its file). Their documents keep
-            names and members; a new result joins the one that it matches, by its best pair. `summary.bridges` counts where
+            names and members. A new result joins the earlier document that it matches best. `summary.bridges` counts where
             deduplicating all results together would give other documents.
-        same: pairs of ids or URLs, or the path of a file with two a line: they are one document, whatever the rules say.
-        different: the same for pairs that are two documents.
+        same: pairs of ids or URLs that are one document, whatever the rules say; or the path of a file with a pair a line.
+        different: pairs of ids or URLs that are two documents, or the path of their file.
 
     Raises:
         InputError: the frame has no query_id, or no column that identifies documents.
@@ -146,7 +146,10 @@ def deduplicate(
         records = replace(records, said=find_said(*said, records))
     groups, refused, mixed, bridges = group_records(records, pairs, policy, pairs_a_key, known)
     pairs = _add_said(records, pairs)
-    documents = _find_documents(rows, records, groups)
+    documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
+    documents = documents.filter(pl.col("record").is_not_null())
+    documents = documents.sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
+    documents = documents.with_columns(document=name_documents(records, groups, documents))
     if earlier is not None:
         documents, more = keep_earlier_documents(documents, known, pairs)
         bridges += more
@@ -155,10 +158,8 @@ def deduplicate(
     rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
     rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
     rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
-    skipped = [*skipped, *mixed]
-    summary = summarise(
-        documents, records, pairs, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
-    )
+    further = {"refused": refused, "skipped": [*skipped, *mixed], "earlier": len(known), "bridges": bridges}
+    summary = summarise(documents, records, pairs, **further)
     _give_notices(summary)
     for given, pairs_said in zip((same, different), said, strict=True):
         if given is not pairs_said:  # else the caller has further results
@@ -168,7 +169,7 @@ def deduplicate(
 
 
 def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
-    """Return results as a frame in memory: of their own library, or of Polars if they were lazy."""
+    """Return the results as a frame in memory. A lazy frame becomes one of Polars."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:
@@ -202,7 +203,7 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 
 def _add_said(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add the pairs that a person says are the same, and replace the verdicts that the person decides otherwise."""
+    """Add the pairs that a person says are the same. What the person says replaces the verdicts of the rules."""
     if records.said is None:
         return pairs
     more = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
@@ -217,17 +218,10 @@ def _mark_apart(records: Records, policy: Policy) -> Records:
     return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
 
 
-def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
-    """Return the rows with a result, in the order of their runs, and their documents."""
-    found = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
-    found = found.filter(pl.col("record").is_not_null()).sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
-    return found.with_columns(document=name_documents(records, groups, found))
-
-
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """Add to each duplicate its first occurrence in the same run, and the rule and confidence that join the two.
+    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join the two.
 
-    If no rule joins the two directly, it is the most confident rule that joins the duplicate to another result.
+    If no rule joins the two directly, take the most confident rule that joins the duplicate to another result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -249,7 +243,7 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, polic
 
 
 class ReissuedId(NamedTuple):
-    """An id that stands for two documents of a query, and the URL of each; without URLs, the title or type."""
+    """An id that stands for two documents of a query. `first` and `second` are their URLs, else titles, else types."""
 
     query_id: str
     doc_id: str
@@ -261,10 +255,9 @@ class ReissuedId(NamedTuple):
 
 
 def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
-    """Return the first such id of each query that has one; `results` is a results frame with texts and attributes.
+    """Return for each query the first id that stands for two documents.
 
-    The documents are those that the rules for untrusted ids prove different. Snippets, passages and spellings of a URL
-    prove nothing.
+    The rules for untrusted ids must prove the two different. Snippets, passages and spellings of a URL prove nothing.
     """
     typed = pl.col("type").is_in([*TYPES])
     told = results.filter(~pl.col("doc_id").is_in(["", EMPTY_DOC]), pl.col("url").is_not_null() | typed)

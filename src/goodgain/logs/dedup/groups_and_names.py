@@ -18,8 +18,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.logs.dedup.candidates import Policy, SkippedPairs
-from goodgain.logs.dedup.document_types import TYPES
-from goodgain.logs.dedup.normalisation import SEVERAL
+from goodgain.logs.dedup.document_types import SEVERAL, TYPES
 from goodgain.logs.dedup.rows_and_trusted_ids import (
     CANONICAL,
     CONTENT_COLUMNS,
@@ -37,9 +36,9 @@ _ENDS = ("left", "right")
 def group_records(
     records: Records, pairs: pl.DataFrame, policy: Policy, limit: int, earlier: pl.Series
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
-    """Join the pairs that are the same, in order of confidence; refuse joins of records proven, or said to be, different.
+    """Join the pairs that are the same, in order of confidence. Refuse joins of records that are proven or said to differ.
 
-    `earlier` has the documents of the first rows. They count where a person says something of a group.
+    `earlier` has the documents of the first rows, which count if a person says something of a group.
 
     Returns:
         The group of each record, the number of joins refused, the pairs left uncompared within groups, and the number of
@@ -71,7 +70,6 @@ def group_records(
 
 
 def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.int64]:
-    """Return the connected component of each record."""
     from scipy.sparse import coo_array  # slow to import
     from scipy.sparse.csgraph import connected_components
 
@@ -84,9 +82,9 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], policy: Policy, limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs of a component that are proven different but share no key, so they were not candidates.
+    """Find pairs of a component that are proven different. They were not candidates if they share no key.
 
-    If the records of a component differ in a field that can prove a difference, all its pairs are compared.
+    If the records of a component differ in a field that can prove a difference, all pairs of the component are compared.
     """
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
@@ -97,15 +95,14 @@ def _find_conflicts(
         by_title = [row.name for row in TYPES.values() if row.title in row.reject]
         titles_count = pl.col("type").is_in(by_title).any().over("component")
         values = values.with_columns(title=pl.when(titles_count).then("title"))
-    kinds = values.group_by("component").agg(pl.len().alias("size"), pl.col(distinguishing).drop_nulls().n_unique())
-    mixed = kinds.filter(pl.any_horizontal(pl.col(distinguishing) > 1)).select("component", "size")
-    whole = mixed.filter(pl.col("size") * (pl.col("size") - 1) // 2 <= limit)
-    large = mixed.join(whole, on="component", how="anti")
-    skipped = []
-    if large.height:
-        left_out = large.select((pl.col("size").cast(pl.Int64) * (pl.col("size") - 1) // 2).sum()).item()
-        skipped.append(SkippedPairs("group", large.height, int(left_out)))
-    open_members = members.join(whole, on="component")
+    size = pl.len().cast(pl.Int64)
+    kinds = values.group_by("component").agg(
+        pl.col(distinguishing).drop_nulls().n_unique(), pairs_within=size * (size - 1) // 2
+    )
+    mixed = kinds.filter(pl.any_horizontal(pl.col(distinguishing) > 1)).select("component", "pairs_within")
+    large = mixed.filter(pl.col("pairs_within") > limit)
+    skipped = [SkippedPairs("group", large.height, int(large["pairs_within"].sum()))] if large.height else []
+    open_members = members.join(mixed.filter(pl.col("pairs_within") <= limit).select("component"), on="component")
     pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
     found = verify(records, pairs.select(left="record", right="record_right"), policy)
     return found.filter(PROVEN_DIFFERENT).select("left", "right"), skipped
@@ -118,9 +115,9 @@ def _join_in_order(
     conflicts: pl.DataFrame,
     frozen: pl.DataFrame,
 ) -> tuple[int, int]:
-    """Assign groups to the records of the joins in `component`, strongest join first.
+    """Write the groups of the joined records to `component`. The strongest join comes first.
 
-    Joins of equal confidence are ordered by the content of their records: the order of rows and doc_ids change nothing.
+    The content of records orders joins of equal confidence: the order of rows and doc_ids changes nothing.
 
     Returns:
         The number of joins refused, and of pairs of earlier documents that joins would have merged.
@@ -157,7 +154,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return groups as a person says, with earlier documents whole; and the earlier document of each group, if any."""
+    """Return the groups that a person and the earlier documents give, and the earlier document of each such group."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -209,7 +206,7 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Return the strongest name of each unit, and its strength (0 is the strongest)."""
+    """Return the strongest name of each unit, and the strength of this name: 0 is the strongest."""
     item_id = pl.lit(None, pl.String)
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -236,7 +233,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Number groups of a scope that would share a name: the second in order of content hashes gets `~2`, and so on."""
+    """Number the groups of a scope that share a name. In order of content hashes, the second gets `~2`, and so on."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -260,7 +257,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Return the earlier results of the same queries followed by the new results, and the documents of the earlier ones."""
+    """Return the earlier results of the same queries followed by the new results; and the earlier documents."""
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError(
             "the earlier results have no column document; convert their logs again, which writes it, or deduplicate them"
@@ -283,8 +280,8 @@ def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.
 def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Name each new result by the earlier document that it matches, if any.
 
-    Earlier documents are never merged: a result that matches several joins the one of its best pair (by confidence, then
-    name).
+    Earlier documents are never merged. A result that matches several joins the document of its best pair: the most
+    confident pair, then the first name.
 
     Returns:
         The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
@@ -294,13 +291,11 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))
     new = found.filter(pl.col("row") >= len(earlier))
-    joined = known.group_by("scope", "document").agg(names=pl.col("earlier").unique().sort())
-    several = joined.filter(pl.col("names").list.len() > 1)
+    names, name = pl.col("earlier").n_unique(), pl.col("earlier").first()
+    joined = known.group_by("scope", "document").agg(names=names, joined=pl.when(names == 1).then(name))
+    several = joined.filter(pl.col("names") > 1).select("scope", "document")
     cut = known.group_by("scope", "earlier").agg(pl.col("document").n_unique()).filter(pl.col("document") > 1)
-
-    one = joined.filter(pl.col("names").list.len() == 1)
-    one = one.select("scope", "document", joined=pl.col("names").list.first())
-    new = new.join(one, on=["scope", "document"], how="left", maintain_order="left")
+    new = new.join(joined.drop("names"), on=["scope", "document"], how="left", maintain_order="left")
     bridges = cut.height
     if several.height:
         by_record, crossing = _join_best(several, known, new, pairs)
@@ -313,8 +308,8 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
 def _join_best(
     several: pl.DataFrame, known: pl.DataFrame, new: pl.DataFrame, pairs: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
-    """Choose the earlier document for each new record that could join several; return these and the number of bridges."""
-    groups = several.select("scope", "document").with_row_index("group")
+    """Choose an earlier document for each new record that could join several. Return the choices and the number of bridges."""
+    groups = several.with_row_index("group")
     members, rows = (part.join(groups, on=["scope", "document"]) for part in (known, new))
     own = members.select("record", name="earlier").unique()
     counts = rows.group_by("record", "group").len()
@@ -353,7 +348,7 @@ def _join_best(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Name each row by the document it joined; a document of only new results gets `~2` if an earlier one has its name."""
+    """Name each row by the earlier document that it joined. If an earlier document has the name of a new one, add `~2`."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")

@@ -80,7 +80,6 @@ def name_rules(records: Records) -> pl.Expr:
 
 
 def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **further: Any) -> Summary:
-    """Count the rows, documents, records and verdicts of a deduplication; `further` has the other numbers."""
     counts = pairs.filter(pl.col("rule") != UNDECIDED).group_by("same", "rule").len().sort("rule")
     same, different = (
         dict(counts.filter(pl.col("same") == wanted).select(name_rules(records), "len").iter_rows())
@@ -185,7 +184,6 @@ class Explanation:
 def explain(
     rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
-    """Explain why the results of a document are one document; with `other`, why these are two documents."""
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
     first = _select_results(rows, document, query_id)

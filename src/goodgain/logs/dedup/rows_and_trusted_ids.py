@@ -20,12 +20,16 @@ from goodgain.logs.dedup.document_types import (
     NAMED_BEYOND_START,
     NAMED_BY_URL,
     PARENT,
+    SEVERAL,
     TYPES,
     DocumentType,
     canonical_name,
     list_comparable_types,
+    normalise_kind,
+    normalise_texts,
+    normalise_values,
+    text_length,
 )
-from goodgain.logs.dedup.normalisation import SEVERAL, normalise_kind, normalise_texts, normalise_values, text_length
 from goodgain.schema import BLANKS, EMPTY_DOC
 
 if TYPE_CHECKING:
@@ -124,7 +128,6 @@ def order_records(frame: pl.DataFrame) -> pl.Series:
 
 
 def name_texts(frame: pl.DataFrame) -> pl.Series:
-    """Return the name of each record by its content."""
     return "text:" + hash_columns(frame, CONTENT_COLUMNS, 8)
 
 
@@ -173,7 +176,6 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
 
 
 def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
-    """Return row, name and value of each pair in a column of ids or fields, which holds lists of pairs or structs."""
     kind = rows.schema[bag]
     if kind in (pl.Null, pl.List(pl.Null), pl.Struct([])):
         return _NO_PAIRS

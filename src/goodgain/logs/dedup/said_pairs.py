@@ -20,8 +20,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import number_rows
 from goodgain.files.opening import read_lines
 from goodgain.formats.urls import parse_url
-from goodgain.logs.dedup.document_types import TYPES
-from goodgain.logs.dedup.normalisation import SEVERAL, normalise_kind
+from goodgain.logs.dedup.document_types import SEVERAL, TYPES, normalise_kind
 from goodgain.logs.dedup.rows_and_trusted_ids import URL_NAMES_IT, Records, name_texts
 from goodgain.options import spell
 from goodgain.schema import COMMENT
@@ -47,7 +46,6 @@ class SaidPairs:
     found: set[str] = field(default_factory=set)
 
     def give_notice(self) -> None:
-        """Give a notice of the names that occurred in no result."""
         names = {name: None for _, *pair in self.pairs for name in pair}
         if lacking := [name for name in names if name not in self.found]:
             notice(
@@ -99,11 +97,9 @@ class Clusters:
         self._members: dict[Any, list[Any]] = {}
 
     def find(self, one: Any) -> Any:
-        """Return the member that names the set of `one`."""
         return self._root.get(one, one)
 
     def get_marks(self, one: Any) -> tuple[Set[Any], Set[Any]]:
-        """Return the marks of the set of `one`, and those that are barred from it."""
         root = self.find(one)
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
@@ -128,7 +124,6 @@ class Clusters:
                 held[large] = own
 
     def _order(self, one: Any, two: Any) -> tuple[Any, Any]:
-        """Return the roots of both, that of the larger set first."""
         roots = sorted((self.find(one), self.find(two)), key=lambda root: (len(self._members.get(root, [root])), root))
         return roots[1], roots[0]
 

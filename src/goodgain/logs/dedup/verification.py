@@ -17,8 +17,7 @@ import polars as pl
 from goodgain.errors import tell_progress
 from goodgain.formats.urls import has_other_choice
 from goodgain.logs.dedup.candidates import Policy
-from goodgain.logs.dedup.document_types import GENERIC, TYPES, DocumentType, find_pair_type
-from goodgain.logs.dedup.normalisation import SEVERAL, UNSPACED
+from goodgain.logs.dedup.document_types import GENERIC, SEVERAL, TYPES, UNSPACED, DocumentType, find_pair_type
 from goodgain.logs.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Records
 
 Mask = npt.NDArray[np.bool_]
@@ -59,7 +58,6 @@ class Evidence:
         return Evidence(self.records, self.kind, self.compatible, self.left[mask], self.right[mask])
 
     def no_pairs(self) -> Mask:
-        """Return a mask that is false for all pairs."""
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
@@ -78,21 +76,15 @@ class Evidence:
                 case "parent" if "parent" in self.kind.required:
                     found = self._compare_parents()
                 case _:
-                    found = self._compare_values(name)
+                    found = self.compare_values(name)
             self._seen[name] = found
         return self._seen[name]
 
     def differ_in_any(self, names: Iterable[str]) -> Mask:
-        """Return whether both sides have one of these ids and fields and differ in it."""
         differ: Mask = np.any([self.no_pairs(), *(self.compare(name)[1] for name in names)], axis=0)
         return differ
 
-    def have_any(self, names: Iterable[str]) -> Mask:
-        """Return whether both sides have one of these ids and fields at all."""
-        both: Mask = np.any([mask for name in names for mask in self._compare_values(name)], axis=0)
-        return both
-
-    def _compare_values(self, name: str) -> tuple[Mask, Mask]:
+    def compare_values(self, name: str) -> tuple[Mask, Mask]:
         # A type's title may be in `title` instead of its own field.
         names = dict.fromkeys((self.kind.title, "title") if name in ("title", self.kind.title) else (name,))
         columns = [column for column in names if column in self.records.frame.columns]
@@ -112,13 +104,13 @@ class Evidence:
         return agree, differ
 
     def _compare_parents(self) -> tuple[Mask, Mask]:
-        """Compare parents by their doc_ids and by their URLs; neither may differ."""
-        (agree, differ), (same_url, other_url) = self._compare_values("parent"), self.compare("url")
+        """Compare the doc_ids and the URLs of both parents: neither may differ."""
+        (agree, differ), (same_url, other_url) = self.compare_values("parent"), self.compare("url")
         return (agree | same_url) & ~(differ | other_url), differ | other_url
 
     def _compare_choices(self) -> tuple[Mask, Mask]:
         """Compare the parameters that select the content of one page."""
-        agree, differ = self._compare_values("choice")
+        agree, differ = self.compare_values("choice")
         differ = differ & self.compare("page")[0]
         places = np.flatnonzero(differ)
         differ[places] = [has_other_choice(one, two) for one, two in self._get_texts("choice", places)]
@@ -126,7 +118,7 @@ class Evidence:
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
         """Return whether only language and version folders differ in URLs of one page, and whether these differ at all."""
-        differ = self._compare_values("edition")[1]
+        differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
         agree, places = self.no_pairs(), np.flatnonzero(differ)
@@ -142,18 +134,17 @@ class Evidence:
         values = self.records.frame[name]
         return zip(*(values.gather(side[places]).to_list() for side in (self.left, self.right)), strict=True)
 
-    @property
-    def snippet_lengths(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-        """The lengths of both snippets."""
+    def shorter_snippets(self) -> npt.NDArray[np.uint32]:
+        """Return the length of the shorter snippet of each pair."""
         lengths = self.records.frame["snippet_length"].to_numpy()
-        return lengths[self.left], lengths[self.right]
+        shorter: npt.NDArray[np.uint32] = np.minimum(lengths[self.left], lengths[self.right])
+        return shorter
 
     def _compare_snippets(self) -> tuple[Mask, Mask]:
         """Compare snippets: equal, or both long and one contains the other or shares 0.9 of the smaller's 5-grams."""
-        equal, other = self._compare_values("snippet")
+        equal, other = self.compare_values("snippet")
         agree = equal.copy()
-        one, two = self.snippet_lengths
-        open_pairs = np.flatnonzero(other & (one >= MIN_SNIPPET) & (two >= MIN_SNIPPET))
+        open_pairs = np.flatnonzero(other & (self.shorter_snippets() >= MIN_SNIPPET))
         if len(open_pairs):
             pairs = self._get_texts("snippet", open_pairs)
             agree[open_pairs] = [_is_inside(first, second) or _is_inside(second, first) for first, second in pairs]
@@ -161,11 +152,6 @@ class Evidence:
             shares = measure_overlap(self.records.frame["snippet"], self.left[rest], self.right[rest])
             agree[rest] = shares >= _MIN_OVERLAP
         return agree, (equal | other) & ~agree
-
-    @property
-    def long_equal_snippets(self) -> Mask:
-        """Whether the snippets are equal, and long enough to identify a document alone."""
-        return self._compare_values("snippet")[0] & (self.snippet_lengths[0] >= _LONG_SNIPPET)
 
 
 def _is_inside(part: str, whole: str) -> bool:
@@ -177,7 +163,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts the share of the smaller one's 5-grams that the other has too."""
+    """Return for each pair of texts how many 5-grams both have, as a share of the 5-grams of the shorter text."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
@@ -189,7 +175,6 @@ def measure_overlap(
 
 
 def _hash_grams(text: str) -> set[int]:
-    """Return the hashes of a text's 5-grams; a text of fewer tokens is one gram."""
     tokens = _TOKENS.findall(text)
     starts = range(max(len(tokens) - _GRAM_SIZE, 0) + 1) if tokens else ()
     return {hash(tuple(tokens[start : start + _GRAM_SIZE])) for start in starts}
@@ -205,22 +190,18 @@ _PAIRS_AT_ONCE = 1_000_000
 
 
 class Rule(NamedTuple):
-    """One rule: its name, its decision on pairs, and the policies under which it is used."""
-
     name: str
     decide: Callable[[Evidence, Policy], _Ruling]
     policies: tuple[Policy, ...] = ("id", "standard", "strict", "content")
 
 
 def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
-    if not pairs.records.trusted:
-        return pairs.no_pairs(), pairs.no_pairs(), 0.0
-    equal, other = pairs.compare("doc_id")
-    return equal, other, 4.0
+    both = pairs.compare("doc_id") if pairs.records.trusted else (pairs.no_pairs(), pairs.no_pairs())
+    return *both, 4.0
 
 
 def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
-    """Reject a pair that differs in anything that its type compares. Untrusted doc_ids are not compared: searches reissue them."""
+    # Untrusted doc_ids are not compared: searches reissue them.
     kind = pairs.kind
     compared = {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}
     return pairs.no_pairs(), (pairs.compare("item")[1] & _names_item(pairs)) | pairs.differ_in_any(compared), 0.0
@@ -248,7 +229,7 @@ def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _decide_by_edition(pairs: Evidence, policy: Policy) -> _Ruling:
-    """Join a page of documentation with its other language or version folder if the titles agree; else keep them apart."""
+    # Two language or version folders of one page are one document only if their titles agree.
     alike, differ = pairs.compare("edition")
     if not differ.any():
         return differ, differ, 0.0
@@ -257,7 +238,7 @@ def _decide_by_edition(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return whether the URLs name the items, not a page that shows many."""
+    """Return whether each URL names one item. The URL of a start page names many."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -273,7 +254,8 @@ def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
         if "parent" not in some.kind.required:  # all passages of a parent have its title
             confirmed = confirmed | some.compare("title")[0]
         content = ["title", "snippet", "item", "rest", *set(pairs.records.attributes).difference(ITEM_IDS)]
-        same[same] = confirmed | ~some.have_any(content)
+        some_content: Mask = np.any([mask for name in content for mask in some.compare_values(name)], axis=0)
+        same[same] = confirmed | ~some_content
     return same, pairs.no_pairs(), 1.5
 
 
@@ -288,9 +270,9 @@ def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
         near = total + snippet >= 100
         agree = pairs.no_pairs()
         agree[near] = pairs.select(near).compare("snippet")[0]
-        is_short = np.minimum(*pairs.snippet_lengths) < MIN_SNIPPET
-        total += np.where(agree, np.where(is_short, snippet // 2, snippet), 0)
-        alone = pairs.long_equal_snippets & ~pairs.compare("title")[1]
+        lengths = pairs.shorter_snippets()
+        total += np.where(agree, np.where(lengths < MIN_SNIPPET, snippet // 2, snippet), 0)
+        alone = pairs.compare_values("snippet")[0] & (lengths >= _LONG_SNIPPET) & ~pairs.compare("title")[1]
         total = np.where(alone, np.maximum(total, 100), total)
     same = total >= 100
     for name in pairs.kind.required:
@@ -323,7 +305,7 @@ PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RU
 def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Decide for each pair of records (columns left, right) whether the two are the same document.
 
-    Adds `rule`, the position in `RULES` of the first rule that decides (or UNDECIDED), `same` and `confidence`.
+    The new columns are `same`, `confidence`, and `rule`: the position in `RULES` of the first rule that decides, or UNDECIDED.
     """
     left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
@@ -346,9 +328,9 @@ def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFram
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """Decide on pairs of rows, given by their records: as a person says, else as `verify`.
+    """Decide on pairs of rows, given by their records. What a person says comes before the rules.
 
-    Rows of one record are the same unless marked `apart`.
+    Rows of one record are the same document, unless the record is marked `apart`.
     """
     ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
     apart = records.frame["apart"].gather(pairs["left"])
@@ -367,7 +349,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.Dat
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Yield the pairs of each type they are compared as, with their positions; incompatible types count as generic."""
+    """Yield the positions and the evidence of the pairs of each type. Pairs of incompatible types count as generic."""
     names = list(TYPES)
     types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
     code = types.to_numpy()

@@ -92,7 +92,6 @@ class Summary(msgspec.Struct):
     firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
-        """Add the counts of another reading."""
         for name in self.__struct_fields__:
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Counter):
@@ -137,7 +136,6 @@ class Summary(msgspec.Struct):
         self.firsts.setdefault(name, at)
 
     def count_unnamed(self, query_id: str) -> None:
-        """Count a query that the table `query_ids=` does not name."""
         self.unnamed += 1
         if self.unnamed <= _MAX_IDS_SHOWN + 1:
             self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
@@ -170,7 +168,6 @@ class Summary(msgspec.Struct):
         )
 
     def _describe_exceptions(self) -> Iterator[str]:
-        """Yield a line for each thing that most logs lack."""
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
@@ -264,7 +261,6 @@ class Summary(msgspec.Struct):
             yield self.describe_errors()
 
     def describe_errors(self) -> str:
-        """Return how many traces or files were left out, and the first errors."""
         shown = self.first_errors[:_MAX_ERRORS_SHOWN]
         more = f" (and {self.errors - len(shown)} more)" if self.errors > len(shown) else ""
         return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"

@@ -12,9 +12,15 @@ import msgspec
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations.record_tree import objects_in, walk
 from goodgain.logs.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
-from goodgain.logs.traces.expected_values import expect_list, expect_object, expect_text, parse_time, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    expect_list,
+    expect_object,
+    expect_text,
+    find_outcomes,
+    parse_time,
+    unexpected_value,
+)
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
 
 #: The kind of span for each operation of the GenAI conventions.
 _KINDS = {

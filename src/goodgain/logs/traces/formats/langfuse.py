@@ -16,11 +16,17 @@ from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_list,
+    expect_object,
+    find_outcomes,
+    unexpected_value,
+)
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Trace
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
 
 #: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20

@@ -22,12 +22,12 @@ from goodgain.logs.traces.expected_values import (
     expect_object,
     expect_text,
     find_id,
+    find_outcomes,
     unexpected_value,
 )
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Trace
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
 
 _KINDS = {
     **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},

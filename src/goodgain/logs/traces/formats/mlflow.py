@@ -14,11 +14,10 @@ from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
-from goodgain.logs.traces.expected_values import expect_object
+from goodgain.logs.traces.expected_values import expect_object, find_outcomes
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Trace
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
 
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
 

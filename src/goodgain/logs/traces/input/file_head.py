@@ -80,7 +80,6 @@ class FileHead:
 
     @cached_property
     def _extent(self) -> tuple[bool, int]:
-        """Whether there is a whole record, and how many bytes count."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -144,12 +143,10 @@ class FileHead:
 
     @property
     def is_sequence(self) -> bool:
-        """Whether the file begins with several JSON values of many lines each."""
         return _NEXT_VALUE.search(self.raw) is not None
 
     @property
     def is_binary(self) -> bool:
-        """Whether the file begins like one without text."""
         return self.raw.startswith(tuple(_BINARY_FORMATS))
 
     @property

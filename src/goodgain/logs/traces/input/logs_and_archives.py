@@ -67,8 +67,6 @@ _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
 class Log(NamedTuple):
-    """A log as formats read it."""
-
     path: Path  # as messages name it: `logs.zip/a.json` for a file in an archive
     head: FileHead
     open: Opener
@@ -76,7 +74,6 @@ class Log(NamedTuple):
 
 
 def list_logs(directory: Path) -> list[Path]:
-    """Return the files in a directory with an ending of logs, sorted by name."""
     return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
 
 
@@ -132,7 +129,6 @@ def read_head(path: Path, opener: Opener | None = None) -> FileHead:
 
 
 def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet file as objects: all of them, or the first `count`."""
     return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
 
 

@@ -132,7 +132,6 @@ class Source:
             )
 
     def bytes(self) -> bytes:
-        """Read the whole file."""
         with self.open() as file:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:

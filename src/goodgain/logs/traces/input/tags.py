@@ -48,7 +48,6 @@ class TaggedText:
         return best
 
     def skip_white(self, start: int) -> int:
-        """Return the position of the first character from `start` on that is not white space."""
         while start < len(self.text) and self.text[start].isspace():
             start += 1
         return start

@@ -12,9 +12,8 @@ from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, add_document
 from goodgain.logs.traces.reading.opened_and_cited import make_page_key
 from goodgain.logs.traces.reading.query_ids import QueryNames, read_query_ids, read_repeats, rename_queries
 from goodgain.logs.traces.reading.read_options import QueryId, ReadOptions
-from goodgain.logs.traces.reading.results_table import ResultRows
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths
-from goodgain.logs.traces.reading.trace_reading import read_batches
+from goodgain.logs.traces.reading.trace_reading import ResultRows, read_batches
 from goodgain.logs.traces.reading_summary import Summary
 from goodgain.logs.traces.tool_outputs.readers import Parse
 from goodgain.logs.traces.tools import ToolPredicate

@@ -103,7 +103,6 @@ def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None
 
 
 def list_runs(frame: pl.DataFrame) -> list[RunName]:
-    """Return the runs in a frame with systems and replicates, in order of appearance."""
     return [RunName(*row) for row in frame.select(RunName._fields).unique(maintain_order=True).iter_rows()]
 
 

@@ -35,7 +35,7 @@ from goodgain.logs.traces.output.results_to_run import (
     to_run,
 )
 from goodgain.logs.traces.reading.query_ids import rename_queries
-from goodgain.logs.traces.reading.results_table import ResultRows
+from goodgain.logs.traces.reading.trace_reading import ResultRows
 from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
@@ -68,13 +68,10 @@ class OutputFiles(NamedTuple):
 
     @property
     def known(self) -> list[Path]:
-        """The files whose names are known from the beginning."""
         return [*filter(None, [self.run if self.is_one_run else None, self.results]), *self.tables.values()]
 
 
 class ConvertedBatch(NamedTuple):
-    """A batch, ready to be written."""
-
     runs: list[tuple[RunName, EncodedRows]]
     results: EncodedRows | None = None
     tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables

@@ -106,7 +106,6 @@ def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
 
 
 def is_claimed(name: str, head: FileHead) -> bool:
-    """Return whether the named format or, for `auto`, any format claims a file."""
     return bool(_find_claims(Path(head.name), head, name))
 
 

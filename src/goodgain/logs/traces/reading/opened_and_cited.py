@@ -35,8 +35,6 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Mention(NamedTuple):
-    """One document that was opened or cited."""
-
     kind: str  # `open` or `cite`
     iteration: int  # the last iteration before it was opened; that of the answer for a citation
     name: str | None  # its id or URL; None if `place` says which result it is
@@ -45,8 +43,6 @@ class Mention(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """What a turn opened and cited."""
-
     mentions: list[Mention]
     answered: bool  # the log has a final answer
     can_open: bool | None  # the log can record opens; None if it hides which documents this turn opened
@@ -74,12 +70,10 @@ class _Documents:
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 
     def find_nth(self, number: int, iteration: int) -> Place | None:
-        """Return the n-th result, from 1, of the last search up to an iteration."""
         searches = self._iterations[iteration - 1] if iteration else ()
         return (iteration, len(searches), number) if searches and 0 < number <= len(searches[-1].results) else None
 
     def is_met(self, name: str) -> bool:
-        """Return whether a document was returned or opened."""
         return self.find(name, 0) is not None or not self.opened.isdisjoint((name, make_page_key(name)))
 
 

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from goodgain.errors import InputError
 from goodgain.logs.traces.conversations.record_tree import follow_path
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages
-from goodgain.logs.traces.expected_values import format_place, parse_time
+from goodgain.logs.traces.expected_values import find_outcomes, format_place, parse_time
 from goodgain.logs.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
 from goodgain.logs.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
-from goodgain.logs.traces.recorded_outcomes import find_outcomes
 from goodgain.logs.traces.tool_outputs.outcomes import Outcome, is_nothing_found
 from goodgain.logs.traces.tool_outputs.overlooked_results import find_unknown_urls
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_output
@@ -137,12 +136,10 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
 
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
-    """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
     return options.tool_rule.searches_with(call.tool, call.arguments) if call.is_search is None else call.is_search
 
 
 def _is_open(call: ToolCall, options: ReadOptions) -> bool:
-    """Return whether a call opens a document: by its format, else by its name."""
     return bool(call.opened) if call.opened is not None else not call.is_search and options.tool_rule.opens(call.tool)
 
 

@@ -110,7 +110,6 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
 
 
 def _write_example(query_id: str, search: SearchCall) -> str:
-    """Return a search as the line of jsonl that a message shows, with its first result."""
     results = [
         {name: value[:_LONGEST_TEXT] for name in ("doc_id", "url", "title") if (value := getattr(result, name))}
         for result in search.results[:1]

@@ -1,10 +1,13 @@
-"""Reads files of traces: opens each log, finds its format, and makes rows of results from its traces, batch by batch."""
+"""Reads files of traces batch by batch: opens each log, finds its format, and makes rows of results from its traces."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
@@ -12,9 +15,10 @@ from goodgain.files.opening import check_fork
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
+from goodgain.logs.traces.model import Result, Trace
 from goodgain.logs.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.logs.traces.reading.queries_and_costs import (
+    Query,
     UnrecordedError,
     count_unknown,
     join_logs,
@@ -31,7 +35,6 @@ from goodgain.logs.traces.reading.query_ids import (
 )
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import describe_unclaimed, make_source
-from goodgain.logs.traces.reading.results_table import ResultRows
 from goodgain.logs.traces.reading.trace_files_and_tasks import (
     Paths,
     TraceFile,
@@ -42,7 +45,7 @@ from goodgain.logs.traces.reading.trace_files_and_tasks import (
 from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.logs.traces.tools import check_tools_called
 from goodgain.options import spell
-from goodgain.schema import COMPLETED
+from goodgain.schema import COMPLETED, COSTS, RESULTS
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
@@ -50,6 +53,95 @@ Progress = Callable[[int, int], None]
 
 #: A batch ends at one of these limits, which keep its rows and their texts small in memory.
 _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
+
+RESULTS_SCHEMA = RESULTS.polars
+_OF_QUERY = dict.fromkeys(("query_id", "system", "replicate"), pl.String)
+#: The tables beside the results. Iteration 0 of costs is the answer; a query's text is the user's in its turn; only logs of
+#: spans have trace ids.
+_TABLES: dict[str, dict[str, Any]] = {
+    "costs": dict(COSTS.polars),
+    "queries": _OF_QUERY | {"text": pl.String},
+    "traces": _OF_QUERY | {"trace_id": pl.String},
+    "outcomes": _OF_QUERY | {"outcome": pl.String, "value": pl.Float64},
+    # A row a mention, and one of the kind `query`. The place of a result is null for a document that no search returned.
+    "uses": _OF_QUERY
+    | {"kind": pl.String, "opened_at": pl.Int64, "name": pl.String}
+    | dict.fromkeys(("iteration", "search", "rank"), pl.Int64)
+    | dict.fromkeys(("failed", "answered", "can_open"), pl.Boolean),
+}
+
+_OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
+_OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
+#: The row of a search without results, or of a query without a search.
+_NO_RESULT = (Result(0),)
+
+
+class ResultRows:
+    """Rows of the results frame, added query by query."""
+
+    def __init__(self) -> None:
+        self._results: list[Result] = []
+        self._counts: list[int] = []
+        self._tables: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
+        self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def add(self, query: Query, *of: str | None) -> None:
+        """Add the results of the searches of a query: of its id, system and replicate."""
+        turn = query.turn.index
+        self._tables["queries"].append((*of, query.turn.user_text))
+        if query.turn.trace_id is not None:
+            self._tables["traces"].append((*of, query.turn.trace_id))
+        for iteration, searches in enumerate(query.iterations, start=1):
+            for number, search in enumerate(searches, start=1):
+                found = search.results or _NO_RESULT
+                self._searches.append((*of, turn, iteration, number, search.call_id, search, search.status))
+                self._counts.append(len(found))
+                self._results += found
+        if not query.iterations:  # a query that never searched has one row with iteration 0
+            status = "unrecorded" if query.left_out else None
+            self._searches.append((*of, turn, 0, 0, None, None, status))
+            self._counts.append(1)
+            self._results += _NO_RESULT
+
+        for place, usage in enumerate(query.spent, start=1):
+            iteration = place if place < len(query.spent) else 0
+            values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
+            if iteration or not query.iterations or values.count(None) < len(values):
+                calls = len(query.iterations[iteration - 1]) if iteration else 0
+                self._tables["costs"].append((*of, iteration, calls, *values))
+
+        if query.uses is not None:
+            answered, can_open, no_place = query.uses.answered, query.uses.can_open, (None, None, None)
+            self._tables["uses"].append((*of, "query", None, None, *no_place, None, answered, can_open))
+            self._tables["uses"] += [
+                (*of, one.kind, one.iteration, one.name, *(one.place or no_place), one.failed, None, None)
+                for one in query.uses.mentions
+            ]
+
+    def add_outcomes(self, outcomes: Mapping[str, float], *of: str | None) -> None:
+        """Add the outcomes that a log records for a query: of its id, system and replicate."""
+        self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
+
+    def to_frame(self) -> pl.DataFrame:
+        columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
+        if columns:
+            calls = columns["search_query"]  # their queries are parsed only here, on demand
+            columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
+        searches = pl.DataFrame(
+            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in _OF_SEARCHES]
+        )
+        counts = pl.Series(self._counts, dtype=pl.UInt32)
+        rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
+        found = [_make_column(name, self._results) for name in _OF_RESULTS]
+        whole = (searches[rows] if self._counts else searches).hstack(found)
+        return whole.select([*RESULTS_SCHEMA])
+
+    def to_table(self, name: str) -> pl.DataFrame:
+        """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
+        return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
@@ -175,7 +267,6 @@ def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = 
 
 
 def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
-    """Yield the traces of a file, each with its format, its log's name, and the bytes read so far."""
     begun = read = 0
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
@@ -205,3 +296,12 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "
             "its searches in the format jsonl (docs/traces/your_own_agent.md)"
         )
+
+
+def _make_column(name: str, results: list[Result]) -> pl.Series:
+    values = list(map(attrgetter(name), results))
+    if name in ("ids", "fields"):
+        if not any(values):  # as in most logs
+            return pl.repeat(None, len(values), dtype=RESULTS_SCHEMA[name], eager=True).alias(name)
+        values = [[{"name": key, "value": value} for key, value in pairs] or None for pairs in values]
+    return pl.Series(name, values, dtype=RESULTS_SCHEMA[name])

@@ -156,6 +156,5 @@ def counts_nothing(item: dict[str, Any]) -> bool:
 
 
 def says_nothing_found(item: dict[str, Any]) -> bool:
-    """Return whether all texts of an object report no results."""
     texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
     return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))

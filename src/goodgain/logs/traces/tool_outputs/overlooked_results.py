@@ -84,7 +84,6 @@ def is_content(key: str, value: Any) -> bool:
 
 
 def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[tuple[Object, bool]]:
-    """Yield the objects in a value, and whether they are in a list."""
     if isinstance(value, dict):
         yield value, in_list
     if depth and isinstance(value, (list, dict)):

@@ -170,7 +170,6 @@ class _OutputReader(NamedTuple):
     reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
 
     def read_value(self, value: Any, depth: int) -> Outcome:
-        """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
         if depth <= 0:
             return UNPARSED
         if isinstance(value, str):
@@ -217,7 +216,6 @@ class _OutputReader(NamedTuple):
         return UNPARSED
 
     def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
-        """Read the blocks of one search, such as those of its several queries."""
         return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:

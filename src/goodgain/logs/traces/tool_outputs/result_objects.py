@@ -63,13 +63,10 @@ def normalise_key(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return each key of an object with its name as the tables above spell it."""
     return tuple((key, normalise_key(key)) for key in keys)
 
 
 class KeyPlan(NamedTuple):
-    """How to read objects with one set of keys."""
-
     fields: dict[str, tuple[str, ...]]  # for each field of a Result the keys that hold it, the best first
     #: A field's position, its key, its reader, and whether a text is used unchanged; tried in order until the field is found.
     steps: tuple[tuple[int, str, Callable[[Any, str], Any], bool], ...]
@@ -197,7 +194,6 @@ _TEXTS = {"doc_id", "title"}
 
 
 def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
-    """Return the other texts and numbers of an object: domain-specific ids, and fields."""
     ids: list[tuple[str, str]] = []
     fields: list[tuple[str, str]] = []
     for key, name, is_id in others:

@@ -72,7 +72,6 @@ def _find_parallel_lists(item: Object) -> list[Any]:
 
 
 def is_wrapper(item: Object) -> bool:
-    """Return whether an object has a key whose list always holds results."""
     return any(name in _ALWAYS_LISTS and isinstance(item[key], list) for key, name in normalise_keys(tuple(item)))
 
 

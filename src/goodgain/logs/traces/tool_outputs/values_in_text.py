@@ -148,7 +148,6 @@ def _join_values(values: list[Any]) -> Any:
 
 
 def _read_behind_prose(text: str) -> tuple[Any, str] | None:
-    """Read the JSON value, or consecutive values, with prose before or after."""
     for start in islice(_VALUE_START.finditer(text), _MAX_STARTS):
         if _JSON_START.match(text, start.end()) is None:
             continue  # a mark such as [1] or [Note]
