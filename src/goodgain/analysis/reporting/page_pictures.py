@@ -119,11 +119,16 @@ def _show(value: float | None) -> str:
 def _to_svg(figure: Any, number: int, title: str, text: str) -> str:
     """Return a figure as an SVG element with a text alternative, and with attributes in place of styles."""
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     content = io.StringIO()
     # Texts stay texts. Ids differ between the pictures of a page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
-        figure.savefig(content, format="svg", metadata={"Date": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        figure.dpi = canvas.fixed_dpi
+        figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine("none")  # `savefig` would draw the whole figure once more for its layout
+        canvas.print_svg(content, metadata={"Date": None})
     svg = _LEFT_OUT.sub("", content.getvalue())
     used = set(re.findall(r"#([\w-]+)", svg))
     svg = _TAG.sub(lambda tag: _rewrite_tag(tag[0], used), svg)

@@ -52,6 +52,7 @@ from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import check_whole_number, spell
+from goodgain.providers.asking import pause_garbage_collection
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
@@ -240,7 +241,8 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     if form == "markdown":
         return _write_markdown(of, said)
-    return _write_page(of, said | {"verdicts": verdicts, "why": why})
+    with pause_garbage_collection():
+        return _write_page(of, said | {"verdicts": verdicts, "why": why})
 
 
 def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:

@@ -207,7 +207,9 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
         return False
     places = _spread((values - bottom) / (top - bottom) * room, heights, room) / room
     for name, place, (_, colour, x, y) in zip(names, places, ends, strict=True):
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 3}
+        # "patchA": matplotlib would clip the line at the box of the text, which takes a tenth of the time of a picture
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 3}
+        leader |= {"patchA": None}
         look: dict[str, Any] = {"textcoords": "axes fraction", "va": "center", "fontsize": "small"}
         ax.annotate(name, (x, y), (1.05, place), color=find_ink(ax), arrowprops=leader, annotation_clip=False, **look)
     return True
